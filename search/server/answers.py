@@ -182,6 +182,16 @@ class MapAnswer(_Answer):
     documents: int
     outdated: bool = Field(description="Whether a quarter of the documents has come or gone since it was drawn.")
     regions: list[RegionAnswer]
+    previous: bool = Field(description="Whether there is a map of the vectors that a change of the model replaced.")
+
+
+class PreviousMapAnswer(_Answer):
+    """The map of the vectors that a change of the model replaced, for the points of the index's own map."""
+
+    model: str
+    documents: int
+    regions: list[RegionAnswer]
+    places: str = Field(description="x and y of every point as little-endian float32 in base64; -1 if not on it.")
 
 
 class ColourAnswer(_Answer):

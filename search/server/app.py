@@ -43,7 +43,7 @@ from search.server.guard import Guard, Rules, replay
 from search.server.json_response import JSONResponse, encode
 from search.server.judgments import Judgments
 from search.server.limits import ServiceLane
-from search.server.maps import Area, Maps
+from search.server.maps import Maps
 from search.server.metrics import CONTENT_TYPE, Metrics
 from search.server.openapi import describe_api
 from search.server.originals import answer_original, with_original
@@ -64,6 +64,7 @@ from search.server.requests import (
     SearchRequest,
     SimilarRequest,
     UrisRequest,
+    WithArea,
     body_of,
     optional_parameter,
     parameter,
@@ -221,6 +222,7 @@ class Service:
             Route(f"{index}/overview", self.overview),
             Route(f"{index}/map", self.map),
             Route(f"{index}/map/places", self.map_places),
+            Route(f"{index}/map/previous", self.map_previous),
             Route(f"{index}/map/colours", self.map_colours),
             Route(f"{index}/map/matching", self.map_matching, methods=["POST"]),
             Route(f"{index}/map/documents", self.map_documents, methods=["POST"]),
@@ -304,7 +306,7 @@ class Service:
         def count(served: ServedIndex) -> dict[str, Any]:
             facets = []
             for facet in body.facets:
-                where = self._within(served, facet.area, filter_tree(facet.where, FROM_CLIENTS))
+                where = self._within(served, facet, filter_tree(facet.where, FROM_CLIENTS))
                 facets.append({"name": facet.field, **served.facet(facet.field, where, histogram=True)})
             return {"facets": facets}
 
@@ -314,7 +316,7 @@ class Service:
         body = await body_of(request, ListRequest)
 
         def listed(served: ServedIndex) -> dict[str, Any]:
-            where = self._within(served, body.area, filter_tree(body.where, FROM_CLIENTS))
+            where = self._within(served, body, filter_tree(body.where, FROM_CLIENTS))
             listed = served.searcher.beginnings(body.k, where, body.sort).as_json()
             return {"matched": listed["matched"], "hits": listed["hits"]}
 
@@ -326,8 +328,8 @@ class Service:
 
         return JSONResponse(await self._ask(request, describe))
 
-    def _within(self, served: ServedIndex, area: Area | None, where: Where | None) -> Where | None:
-        return where if area is None else self._maps.within(served, area, where)
+    def _within(self, served: ServedIndex, body: WithArea, where: Where | None) -> Where | None:
+        return where if body.area is None else self._maps.within(served, body.area, where, body.area_of)
 
     async def search(self, request: Request) -> Response:
         served, body = self._index(request), await body_of(request, SearchRequest)
@@ -336,7 +338,7 @@ class Service:
         def search(served: ServedIndex) -> Hits:
             if body.area is None:
                 return served.answer(query)
-            return served.answer(replace(query, where=self._within(served, body.area, query.condition)))
+            return served.answer(replace(query, where=self._within(served, body, query.condition)))
 
         return await self._hits(request, served, search, body, query)
 
@@ -385,6 +387,9 @@ class Service:
         places = await self._ask(request, self._maps.places)
         return Response(places, media_type="application/octet-stream")
 
+    async def map_previous(self, request: Request) -> Response:
+        return JSONResponse(await self._ask(request, self._maps.previous))
+
     async def map_colours(self, request: Request) -> Response:
         field = parameter(request, "field")
         return JSONResponse(await self._ask(request, lambda served: self._maps.colours(served, field)))
@@ -396,7 +401,11 @@ class Service:
     async def map_matching(self, request: Request) -> Response:
         body = await body_of(request, MatchingRequest)
         where = filter_tree(body.where, FROM_CLIENTS)
-        return JSONResponse(await self._ask(request, lambda served: self._maps.matching(served, where, body.area)))
+
+        def matching(served: ServedIndex) -> dict[str, Any]:
+            return self._maps.matching(served, self._within(served, body, where))
+
+        return JSONResponse(await self._ask(request, matching))
 
     async def similar(self, request: Request) -> Response:
         body = await body_of(request, SimilarRequest)
@@ -404,7 +413,7 @@ class Service:
         where = filter_tree(body.where, FROM_CLIENTS)
 
         def similar(served: ServedIndex) -> Hits:
-            return served.searcher.similar(body.uri, body.k, where=self._within(served, body.area, where))
+            return served.searcher.similar(body.uri, body.k, where=self._within(served, body, where))
 
         return await self._hits(request, self._index(request), similar)
 

@@ -6,10 +6,11 @@ import base64
 import math
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import date
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from indexer.filters.tree import And, In, Where
 from indexer.map.file import Map
 from indexer.settings import MapRecord
 from indexer.stores.port import FieldValues
+from search.searcher import searcher_of_previous
 from search.served import ServedIndex
 from search.server.problems import Problem
 
@@ -33,7 +35,14 @@ CARD_CHARACTERS = 200
 RANGES = 7
 """Number of ranges into which the numbers or dates of a field are divided."""
 
+_NO_MAP = {
+    "live": "there is no map of this index: its owner has to make one",
+    "previous": "there is no map of previous vectors: the model was not changed, or they were removed",
+}
+
 Area = Sequence[Sequence[float]]
+MapOf = Literal["live", "previous"]
+"""The map of an index, or that of the vectors that a change of the model replaced and that are still kept."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +50,14 @@ class _Drawn:
     record: MapRecord
     map: Map
     points: dict[str, int]  # by uri
+    model: str
 
 
 class Maps:
     """Reads a map when it is first requested, and again when a new map was drawn."""
 
     def __init__(self) -> None:
-        self._read: dict[str, _Drawn] = {}
+        self._read: dict[tuple[str, MapOf], _Drawn] = {}
         self._lock = threading.Lock()
 
     def describe(self, served: ServedIndex) -> dict[str, Any]:
@@ -58,7 +68,26 @@ class Maps:
             "documents": len(drawn.uris),
             "outdated": 4 * abs(documents - len(drawn.uris)) >= len(drawn.uris),
             "regions": [asdict(region) for region in drawn.regions],
+            "previous": self._has_previous(served),
         }
+
+    def previous(self, served: ServedIndex) -> dict[str, Any]:
+        """Return the map of the vectors that a change of the model replaced, with its places in the order of the points
+        of the index's own map. A document that is not on it has the place -1, -1."""
+        drawn, before = self._drawn(served), self._drawn(served, "previous")
+        points = [before.points.get(uri, -1) for uri in drawn.map.uris]
+        places = np.vstack((before.map.places, np.full((1, 2), -1, np.float32)))[points]
+        return {
+            "model": before.model,
+            "documents": len(before.map.uris),
+            "regions": [asdict(region) for region in before.map.regions],
+            "places": base64.b64encode(places.astype("<f4").tobytes()).decode("ascii"),
+        }
+
+    def _has_previous(self, served: ServedIndex) -> bool:
+        with suppress(Problem):
+            return bool(self._drawn(served, "previous"))
+        return False
 
     def main_regions(self, served: ServedIndex) -> list[dict[str, Any]]:
         """Return the largest regions with the documents nearest to the middle of each; empty without a map."""
@@ -99,12 +128,11 @@ class Maps:
         encoded = _encoded(colours)
         return {"field": field, "values": values, "scale": bool(scale), "colours": encoded}
 
-    def matching(self, served: ServedIndex, where: Where | None, area: Area | None) -> dict[str, Any]:
-        """Return 1 for each point whose document passes the filter and is inside the area, and 0 for the others."""
+    def matching(self, served: ServedIndex, where: Where | None) -> dict[str, Any]:
+        """Return 1 for each point whose document passes the filter, and 0 for the others."""
         drawn = self._drawn(served)
         matching = np.zeros(len(drawn.map.uris), np.uint8)
-        condition = where if area is None else self.within(served, area, where)
-        matching[[drawn.points[uri] for uri in served.searcher.uris(condition) if uri in drawn.points]] = 1
+        matching[[drawn.points[uri] for uri in served.searcher.uris(where) if uri in drawn.points]] = 1
         return {"points": _encoded(matching)}
 
     def documents(
@@ -127,30 +155,30 @@ class Maps:
             ]
         }
 
-    def within(self, served: ServedIndex, area: Area, where: Where | None) -> Where:
-        """Return a filter for the documents inside a polygon on the map that also pass `where`."""
-        drawn = self._drawn(served).map
+    def within(self, served: ServedIndex, area: Area, where: Where | None, of: MapOf = "live") -> Where:
+        """Return a filter for the documents inside a polygon on a map of the index that also pass `where`."""
+        drawn = self._drawn(served, of).map
         inside = [drawn.uris[point] for point in np.flatnonzero(contains(np.array(area), drawn.places))]
         chosen = In("uri", tuple(inside))
         return chosen if where is None else And((chosen, where))
 
-    def _drawn(self, served: ServedIndex) -> _Drawn:
-        """Return the map of an index as it is now.
+    def _drawn(self, served: ServedIndex, of: MapOf = "live") -> _Drawn:
+        """Return the map of an index, or that of its previous vectors, as it is now.
 
         Raises:
-            Problem: 404, there is no map.
+            Problem: 404, there is no such map.
         """
-        record = served.searcher.map_record
         with self._lock:
-            read = self._read.get(served.name)
-            if record is None or read is None or read.record != record:
-                drawn = served.searcher.map()
-                if drawn is None:
-                    self._read.pop(served.name, None)
-                    raise Problem(404, "no-map", "there is no map of this index: its owner has to make one")
-                assert record is not None
-                read = _Drawn(record, drawn, {uri: point for point, uri in enumerate(drawn.uris)})
-                self._read[served.name] = read
+            searcher = served.searcher if of == "live" else searcher_of_previous(served.searcher)
+            record = searcher and searcher.map_record
+            read = self._read.pop((served.name, of), None)
+            if searcher is None or record is None or read is None or read.record != record:
+                drawn = searcher and searcher.map()
+                if not searcher or not drawn or not record:
+                    raise Problem(404, "no-map", _NO_MAP[of])
+                points = {uri: point for point, uri in enumerate(drawn.uris)}
+                read = _Drawn(record, drawn, points, str(searcher.recipe))
+            self._read[served.name, of] = read
             return read
 
 

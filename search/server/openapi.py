@@ -161,6 +161,13 @@ def _paths() -> _Paths:
     )
     add(
         "map",
+        "get_previous_map",
+        f"GET {index}/map/previous",
+        "Return the map of the previous model's vectors",
+        answers.PreviousMapAnswer,
+    )
+    add(
+        "map",
         "get_colours",
         f"GET {index}/map/colours",
         "Return the value of a field at every point",
@@ -170,8 +177,8 @@ def _paths() -> _Paths:
     )
     add("map", "name_points", f"POST {index}/map/documents", "Name documents", placed, requests.PlacedRequest)
 
-    matching = "Tell which points of the map pass a filter", answers.MatchingAnswer, requests.MatchingRequest
-    add("map", "match_points", f"POST {index}/map/matching", *matching)
+    matching, filtered = answers.MatchingAnswer, requests.MatchingRequest
+    add("map", "match_points", f"POST {index}/map/matching", "Tell which points pass a filter", matching, filtered)
 
     names = "List the indexes that embed texts (OpenAI's form)"
     embed, order = "Embed texts (OpenAI's form)", "Order documents by relevance (Cohere's form, if there is a reranker)"

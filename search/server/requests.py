@@ -72,6 +72,19 @@ Area = Annotated[
 ]
 
 
+class WithArea(_Body):
+    """A request that may be limited to an area of the map."""
+
+    area: Area | None = Field(
+        None,
+        description="Corners [x, y] of a polygon on the map: no others are counted, listed or ranked.",
+    )
+    area_of: Literal["live", "previous"] = Field(
+        "live",
+        description="The map of the polygon: of the index, or of the vectors of its previous model.",
+    )
+
+
 class _RankingRequest(_Body):
     """What the requests for hits have in common."""
 
@@ -179,17 +192,13 @@ class QuestionRequest(_RankingRequest):
         return self
 
 
-class SearchRequest(QuestionRequest):
+class SearchRequest(QuestionRequest, WithArea):
     """A question to an index: `query`, `vector` or both."""
 
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [{"query": "how do vaccines work", "k": 3, "where": "year >= 2020"}],
         }
-    )
-
-    area: Area | None = Field(
-        None, description="Corners [x, y] of a polygon on the map: only documents inside it are ranked."
     )
 
 
@@ -205,7 +214,7 @@ class SearchIndexesRequest(QuestionRequest):
     )
 
 
-class SimilarRequest(_Body):
+class SimilarRequest(WithArea):
     """A question for documents that are near to one of the index."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"uri": "pep-0008.rst", "k": 3}]})
@@ -213,26 +222,23 @@ class SimilarRequest(_Body):
     uri: Uri
     k: HitCount = 10
     where: Where = None
-    area: Area | None = None
 
 
-class ListRequest(_Body):
+class ListRequest(WithArea):
     """Documents to list without a question."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"where": "year >= 2020", "sort": "title"}]})
 
     k: HitCount = 10
     where: Where = None
-    area: Area | None = None
     sort: Sort = "newest"
 
 
-class FacetRequest(_Body):
+class FacetRequest(WithArea):
     """A field to count, and the filter of the documents to count it in."""
 
     field: Annotated[str, Field(min_length=1, max_length=1000)]
     where: Where = None
-    area: Area | None = None
 
 
 class FacetsRequest(_Body):
@@ -254,13 +260,12 @@ class PlacedRequest(_Body):
     uris: Annotated[list[Uri], Field(max_length=MAX_HITS)] = []
 
 
-class MatchingRequest(_Body):
+class MatchingRequest(WithArea):
     """Documents of the map that pass a filter and are in an area."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"where": "year >= 2020"}]})
 
     where: Where = None
-    area: Area | None = None
 
 
 class JudgmentRequest(_Body):

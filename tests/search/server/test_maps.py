@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from drawn_maps import keep, replace_vectors
 from starlette.testclient import TestClient
 
 from indexer import Document, Index
-from indexer.map.file import NAME, Map, write_map
+from indexer.map.file import NAME, Map
 from indexer.map.regions import Region
 from indexer.stores.addresses.open import open_store
 from indexer.stores.port import FieldValues
@@ -22,14 +22,6 @@ from search.server.maps import _ranges, contains
 MAP = "/v1/indexes/papers/map"
 PLACES = np.array([[0, 0], [1, 0], [0, 1], [0.25, 0.75]], np.float32)
 URIS = ("moon", "sun", "erde", "bread")
-
-
-def keep(folder: Path, drawn: Map) -> None:
-    store = open_store(folder)
-    record = write_map(store.derived(), drawn)
-    with store.writer() as writer:
-        writer.change(lambda settings: replace(settings, map=record))
-    store.close()
 
 
 @pytest.fixture
@@ -47,6 +39,7 @@ def test_places_regions_and_titles(client: TestClient) -> None:
     assert client.get(MAP).json() == {
         "documents": 4,
         "outdated": False,
+        "previous": False,
         "regions": [{"x": 0.5, "y": 0.5, "level": 0, "documents": 4, "terms": ["sky", "bread"]}],
     }
     places = client.get(f"{MAP}/places")
@@ -105,6 +98,33 @@ def test_points_that_pass_a_filter_are_told(client: TestClient) -> None:
     assert matching(area=left) == [1, 0, 1, 1]
     assert matching(where='lang = "en"', area=left) == [1, 0, 0, 1]
     assert client.post(f"{MAP}/matching", json={"where": "lang ="}).status_code == 400
+
+
+def test_the_map_of_the_previous_model_has_the_same_points(
+    open_client: Callable[..., TestClient], mapped: Path, encoder: Any
+) -> None:
+    client = open_client({"papers": mapped})
+    assert (client.get(MAP).json()["previous"], client.get(f"{MAP}/previous").status_code) == (False, 404)
+    replace_vectors(mapped, encoder, [Document(uri, uri) for uri in ("sun", "erde", "bread")])
+    assert client.get(f"{MAP}/previous").status_code == 404  # the new vectors have no map yet
+    keep(mapped, Map(("bread", "erde", "sun"), PLACES[1:], (Region(0.5, 0.5, 0, 3, ("bread",)),)))
+    assert client.get(MAP).json()["previous"] is True
+    previous = client.get(f"{MAP}/previous").json()
+    assert (previous["documents"], [each["terms"] for each in previous["regions"]]) == (4, [["sky", "bread"]])
+    places = np.frombuffer(b64decode(previous["places"]), "<f4").reshape(-1, 2)
+    np.testing.assert_array_equal(places, PLACES[[3, 2, 1]])  # moon is gone
+    left = {"area": [[-0.5, -0.5], [0.5, -0.5], [0.5, 1.5], [-0.5, 1.5]]}
+    found = {
+        of: [hit["uri"] for hit in client.post("/v1/indexes/papers/list", json=left | {"area_of": of}).json()["hits"]]
+        for of in ("live", "previous")
+    }
+    assert found == {"live": ["erde", "sun"], "previous": ["bread", "erde"]}
+    matching = client.post(f"{MAP}/matching", json=left | {"area_of": "previous"}).json()["points"]
+    assert list(b64decode(matching)) == [1, 1, 0]
+    open_store(mapped).engine.discard("previous")
+    assert (client.get(MAP).json()["previous"], client.get(f"{MAP}/previous").status_code) == (False, 404)
+    refused = client.post("/v1/indexes/papers/list", json=left | {"area_of": "previous"})
+    assert (refused.status_code, refused.json()["slug"]) == (404, "no-map")
 
 
 def test_an_area_is_a_filter(client: TestClient) -> None:

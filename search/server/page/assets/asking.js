@@ -35,7 +35,7 @@ export function bodyOf(state) {
   }
   const where = filterOf(state);
   if (where) body.where = where;
-  if (state.area) body.area = state.area;
+  if (state.area) Object.assign(body, { area: state.area, area_of: state.area_of });
   return body;
 }
 

@@ -1,10 +1,10 @@
-// The view of the map: what it shows, and what keys and pointers do in it.
+// The view of the map, and of that of the previous model beside it: what they show, and what keys and pointers do.
 
 import { byId, element } from "./element.js";
 import { divides } from "./groups.js";
 import { areaOf, nameOf, Picture, PALETTES } from "./picture.js";
 import { counted } from "./sentences.js";
-import { getColours, getMap, getMatching, getPlaces, nameDocuments, Refused, search } from "./service.js";
+import { getColours, getMap, getMatching, getPlaces, getPreviousMap, nameDocuments, Refused, search } from "./service.js";
 
 const HITS = 10;
 const LISTED = 20; // documents of an area that are listed
@@ -12,8 +12,12 @@ const LASSO_CORNERS = 200; // fewer than the service allows, and more than a han
 const REMEMBER_MS = 400; // after a movement, until it is in the address
 const STEP = 60; // CSS pixels that an arrow key moves the map
 
+const placeOf = ({ places }, point) => [places[2 * point], places[2 * point + 1]];
+
 /** Return what a document is called in a list. */
 const titleOf = (document_) => document_.title.trim() || document_.text.slice(0, 80) || document_.uri;
+
+const cardOf = ({ canvas }) => canvas.nextElementSibling;
 
 export class MapView {
   #index = "";
@@ -25,30 +29,69 @@ export class MapView {
   #filtered = "";
   #remembering = null;
   #hovered = -1;
+  #hasPrevious = false;
+  #previousOf = ""; // the index of which the previous map is shown
 
   /**
-   * @param {Object} actions `open(uri)`, `setArea(corners or null, name)`, `remember(view)`, `pick(picks)` and `trouble(error)`
+   * @param {Object} actions `open(uri)`, `setArea(corners or null, name, map)`, `setBeside(map)`, `remember(view)`, `pick(picks)` and `trouble(error)`
    */
   constructor(actions) {
     this.actions = actions;
     this.canvas = byId("map-canvas");
     this.picture = new Picture(this.canvas, (points) => this.#fetchTitles(points));
+    this.previous = new Picture(byId("map-previous-canvas"), (points) => this.#fetchTitles(points));
+    this.previous.titles = this.picture.titles;
+    this.pictures = [this.picture, this.previous]; // both have the same points, at different places
     this.#listen();
   }
 
   /**
    * Show the map of an index, with the hits of the question, the filters and the area of the state.
+   * @param {{name: string, model: ?string}} index
    * @param {?Object} asked the question as the service gets it
-   * @param {Object} filter `where` and `area` of the state
+   * @param {Object} filter `where`, `area` and `area_of` of the state
    */
-  async show(index, state, asked, filter) {
-    this.picture.lasso = state.area;
+  async show({ name: index, model }, state, asked, filter) {
+    if (!this.#isLassoing || !this.#pointers.size) { // otherwise an area is being drawn
+      for (const picture of this.pictures) picture.lasso = state.area_of === this.#nameOf(picture) ? state.area : null;
+    }
     if (index !== this.#index) await this.#load(index, state.at_map);
     if (this.#index === index && this.picture.count) {
+      await this.#showPrevious(index, model, Boolean(state.beside));
       await Promise.all([this.#filter(index, filter), this.#ask(index, asked, state.at_map)]);
       if (!asked) await this.#listArea(state);
     }
-    this.picture.draw();
+    this.#draw();
+  }
+
+  /** Change members of both pictures, and draw them. */
+  #set(members) {
+    this.pictures.forEach((picture) => Object.assign(picture, members));
+    this.#draw();
+  }
+
+  #draw() {
+    this.pictures.forEach((picture) => picture.draw());
+  }
+
+  /** Show the map of the previous model's vectors beside the map, if there is one. Points have the colours of the map. */
+  async #showPrevious(index, model, isOn) {
+    byId("map-beside").hidden = !this.#hasPrevious;
+    byId("map-beside").firstElementChild.checked = isOn;
+    for (const id of ["map-previous", "map-model"]) byId(id).hidden = !isOn || !this.#hasPrevious;
+    byId("map-model").textContent = byId("map-model").hidden ? "" : `Now: ${model}`;
+    if (!isOn || !this.#hasPrevious || this.#previousOf === index) return;
+    try {
+      const described = await getPreviousMap(index);
+      if (this.#index !== index) return;
+      this.#previousOf = index;
+      this.previous.setPlaces(described.places, described.regions);
+      this.previous.regionOf = this.picture.regionOf;
+      byId("map-previous-model").textContent = `Before: ${described.model}, in the colours of the regions of now`;
+      this.previous.canvas.setAttribute("aria-label", `Map of the previous model: ${counted(described.documents, "document")}`);
+    } catch (error) {
+      this.actions.trouble(error);
+    }
   }
 
   async #load(index, view) {
@@ -61,8 +104,10 @@ export class MapView {
       const [described, places] = await Promise.all([getMap(index), getPlaces(index)]);
       if (this.#index !== index) return;
       byId("map-some").hidden = false;
-      this.picture.colours = null;
+      this.#set({ colours: null, isScale: false });
+      this.picture.titles.clear();
       this.picture.setPlaces(places, described.regions);
+      [this.#hasPrevious, this.#previousOf] = [described.previous, ""];
       if (view) this.picture.show(...view.split("_").map(Number));
       byId("map-size").textContent = described.outdated
         ? `${counted(described.documents, "document")}; a quarter or more has changed since the map was drawn`
@@ -98,10 +143,15 @@ export class MapView {
   }
 
   /** Make a region the filter, and show it. */
-  #choose(region) {
-    const area = areaOf(region, this.picture.regions);
-    this.picture.showAll(area);
-    this.actions.setArea(area, nameOf(region));
+  #choose(region, picture = this.picture) {
+    const area = areaOf(region, picture.regions);
+    picture.showAll(area);
+    this.actions.setArea(area, nameOf(region), this.#nameOf(picture));
+  }
+
+  /** Return the name that the service has for the map of a picture. */
+  #nameOf(picture) {
+    return picture === this.picture ? "live" : "previous";
   }
 
   /** Dim the points that the filters leave out. */
@@ -109,11 +159,11 @@ export class MapView {
     const asked = JSON.stringify(filter);
     if (asked === this.#filtered) return;
     this.#filtered = asked;
-    this.picture.matching = null;
+    this.#set({ matching: null });
     if (!filter.where && !filter.area) return;
     try {
       const matching = await getMatching(index, filter);
-      if (asked === this.#filtered && index === this.#index) this.picture.matching = matching;
+      if (asked === this.#filtered && index === this.#index) this.#set({ matching });
     } catch (error) {
       if (!(error instanceof Refused)) this.actions.trouble(error); // a condition that is being typed
     }
@@ -126,7 +176,7 @@ export class MapView {
     const isFirst = !this.#asked && view;
     this.#asked = asked;
     this.#request?.abort();
-    this.picture.hits = [];
+    this.#set({ hits: [] });
     this.#list("Hits", []);
     if (!body) return;
     this.#request = new AbortController();
@@ -137,29 +187,27 @@ export class MapView {
       const points = new Map(placed.map((each) => [each.uri, each]));
       const hits = answer.hits.map((hit) => points.get(hit.uri)).filter((each) => each && each.point !== null);
       for (const hit of hits) this.picture.titles.set(hit.point, hit);
-      this.picture.hits = hits.map((hit) => hit.point);
+      this.#set({ hits: hits.map((hit) => hit.point) });
       this.#list("Hits", hits);
-      if (!isFirst) this.picture.showAll(this.picture.hits.map((point) => this.#placeOf(point)));
-      this.picture.draw();
+      if (!isFirst) this.pictures.forEach((picture) => picture.showAll(picture.hits.map((point) => placeOf(picture, point))));
     } catch (error) {
       if (!signal.aborted) this.actions.trouble(error);
     }
   }
 
   /** List the documents of the area that are nearest to its middle. */
-  async #listArea({ area, named }) {
+  async #listArea({ area, area_of: of, named }) {
+    const picture = of === "live" ? this.picture : this.previous;
     const { matching, count } = this.picture;
     if (!area || !matching) return this.#list("", []);
     const middle = [0, 1].map((axis) => area.reduce((sum, corner) => sum + corner[axis], 0) / area.length);
-    const distance = (point) => Math.hypot(...this.#placeOf(point).map((value, axis) => value - middle[axis]));
+    const distance = (point) => Math.hypot(...placeOf(picture, point).map((value, axis) => value - middle[axis]));
     const points = Array.from({ length: count }, (_, point) => point).filter((point) => matching[point]);
     const nearest = points.sort((one, other) => distance(one) - distance(other)).slice(0, LISTED);
     if (nearest.some((point) => !this.picture.titles.get(point))) await this.#fetchTitles(nearest);
     const documents = nearest.map((point) => this.picture.titles.get(point)).filter(Boolean);
     return this.#list(`${named || "The area"}: ${counted(points.length, "document")}`, documents);
   }
-
-  #placeOf = (point) => [this.picture.places[2 * point], this.picture.places[2 * point + 1]];
 
   #list(title, documents) {
     byId("map-listed").hidden = !documents.length;
@@ -177,7 +225,7 @@ export class MapView {
     for (const point of asked) this.picture.titles.set(point, null); // asked for once
     try {
       for (const each of await nameDocuments(this.#index, { points: asked })) this.picture.titles.set(each.point, each);
-      this.picture.draw();
+      this.#draw();
     } catch (error) {
       this.actions.trouble(error);
     }
@@ -186,14 +234,12 @@ export class MapView {
   async #colour(field) {
     const index = this.#index;
     byId("map-legend").replaceChildren();
-    this.picture.colours = null;
-    this.picture.isScale = false;
+    this.#set({ colours: null, isScale: false });
     if (field) {
       try {
         const { values, colours, scale } = await getColours(index, field);
         if (byId("map-colour").value !== field || index !== this.#index) return;
-        this.picture.colours = colours;
-        this.picture.isScale = scale;
+        this.#set({ colours, isScale: scale });
         const last = PALETTES.light.length - 1;
         const items = values.map(({ value, from, to }, at) => {
           const picks = from === null ? [[field, "=", value]] : [[field, ">=", from], [field, "<=", to]];
@@ -206,82 +252,100 @@ export class MapView {
         this.actions.trouble(error);
       }
     }
-    this.picture.draw();
   }
 
   // keys and pointers
 
   #listen() {
-    const { canvas, picture } = this;
+    const { picture, pictures } = this;
+    const zoom = (factor) => pictures.forEach((each) => each.zoomAt(factor, each.canvas.clientWidth / 2, each.canvas.clientHeight / 2));
     byId("map-colour").addEventListener("change", (event) => this.#colour(event.target.value));
-    byId("map-reset").addEventListener("click", () => picture.reset());
-    byId("map-in").addEventListener("click", () => picture.zoomAt(1.6, canvas.clientWidth / 2, canvas.clientHeight / 2));
-    byId("map-out").addEventListener("click", () => picture.zoomAt(1 / 1.6, canvas.clientWidth / 2, canvas.clientHeight / 2));
+    byId("map-beside").addEventListener("change", (event) => this.actions.setBeside(event.target.checked ? "previous" : ""));
+    byId("map-reset").addEventListener("click", () => pictures.forEach((each) => each.reset()));
+    byId("map-in").addEventListener("click", () => zoom(1.6));
+    byId("map-out").addEventListener("click", () => zoom(1 / 1.6));
     byId("map-lasso").addEventListener("click", () => this.#setLassoing(!this.#isLassoing));
     byId("map-save").addEventListener("click", () => this.#save());
     picture.moved = () => {
       clearTimeout(this.#remembering);
       this.#remembering = setTimeout(() => this.actions.remember([...picture.center, picture.zoom].map((value) => value.toFixed(3)).join("_")), REMEMBER_MS);
     };
+    pictures.forEach((each) => this.#listenTo(each));
+  }
+
+  #listenTo(picture) {
+    const { canvas } = picture;
     canvas.addEventListener("wheel", (event) => {
       event.preventDefault();
       picture.zoomAt(Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.002)), event.offsetX, event.offsetY);
     }, { passive: false });
-    canvas.addEventListener("pointerdown", (event) => this.#down(event));
-    canvas.addEventListener("pointermove", (event) => this.#move(event));
-    canvas.addEventListener("pointerup", (event) => this.#up(event));
-    canvas.addEventListener("pointerleave", () => { this.#hovered = -1; byId("map-card").hidden = true; });
+    canvas.addEventListener("pointerdown", (event) => this.#down(event, picture));
+    canvas.addEventListener("pointermove", (event) => this.#move(event, picture));
+    canvas.addEventListener("pointerup", (event) => this.#up(event, picture));
+    canvas.addEventListener("pointerleave", () => {
+      this.#point(-1, picture);
+      cardOf(picture).hidden = true;
+    });
     canvas.addEventListener("pointercancel", (event) => this.#pointers.delete(event.pointerId));
-    canvas.addEventListener("keydown", (event) => this.#key(event));
+    canvas.addEventListener("keydown", (event) => this.#key(event, picture));
+  }
+
+  /** Ring a point, or none (-1), in the other picture. */
+  #point(point, picture) {
+    this.#hovered = point;
+    const other = this.pictures.find((each) => each !== picture);
+    if (other.pointed === point) return;
+    other.pointed = point;
+    other.draw();
   }
 
   #setLassoing(isOn) {
     this.#isLassoing = isOn;
     byId("map-lasso").setAttribute("aria-pressed", String(isOn));
-    this.canvas.classList.toggle("lassoing", isOn);
+    this.pictures.forEach(({ canvas }) => canvas.classList.toggle("lassoing", isOn));
   }
 
-  #down(event) {
-    this.canvas.setPointerCapture(event.pointerId);
+  #down(event, picture) {
+    picture.canvas.setPointerCapture(event.pointerId);
     this.#pointers.set(event.pointerId, [event.offsetX, event.offsetY]);
     this.#moved = 0;
-    if (this.#isLassoing) this.picture.lasso = [this.picture.placeAt(event.offsetX, event.offsetY)];
+    if (this.#isLassoing) picture.lasso = [picture.placeAt(event.offsetX, event.offsetY)];
   }
 
-  #move(event) {
+  #move(event, picture) {
     const before = this.#pointers.get(event.pointerId);
     const now = [event.offsetX, event.offsetY];
     if (!before) {
-      this.#hover(event);
+      this.#hover(event, picture);
       return;
     }
     this.#moved += Math.hypot(now[0] - before[0], now[1] - before[1]);
     if (this.#isLassoing) {
-      this.picture.lasso.push(this.picture.placeAt(...now));
-      this.picture.draw();
+      picture.lasso.push(picture.placeAt(...now));
+      picture.draw();
     } else if (this.#pointers.size === 1) {
-      this.picture.pan(now[0] - before[0], now[1] - before[1]);
+      picture.pan(now[0] - before[0], now[1] - before[1]);
     } else {
       const [other] = [...this.#pointers].filter(([id]) => id !== event.pointerId).map(([, position]) => position);
       const apart = (one) => Math.hypot(one[0] - other[0], one[1] - other[1]);
-      this.picture.zoomAt(apart(now) / Math.max(1, apart(before)), other[0], other[1]);
+      picture.zoomAt(apart(now) / Math.max(1, apart(before)), other[0], other[1]);
     }
     this.#pointers.set(event.pointerId, now);
   }
 
-  async #up(event) {
+  async #up(event, picture) {
     const wasDown = this.#pointers.delete(event.pointerId);
     if (!wasDown) return;
     if (this.#isLassoing) {
-      const corners = this.picture.lasso;
+      const corners = picture.lasso;
       this.#setLassoing(false);
       const step = Math.ceil(corners.length / LASSO_CORNERS);
       const kept = corners.filter((_, at) => at % step === 0).map((corner) => corner.map((value) => Number(value.toFixed(4))));
-      this.actions.setArea(kept.length >= 3 ? kept : null, "");
+      this.actions.setArea(kept.length >= 3 ? kept : null, "", this.#nameOf(picture));
     } else if (this.#moved < 4) {
-      const point = this.picture.pointAt(event.offsetX, event.offsetY);
-      const region = this.picture.regionNamedAt(event.offsetX, event.offsetY);
-      if (point < 0 && region) this.#choose(region);
+      const point = picture.pointAt(event.offsetX, event.offsetY);
+      const region = picture.regionNamedAt(event.offsetX, event.offsetY);
+      if (point < 0 && region) this.#choose(region, picture);
       if (point < 0) return;
       if (!this.picture.titles.get(point)) await this.#fetchTitles([point]);
       const document_ = this.picture.titles.get(point);
@@ -290,30 +354,33 @@ export class MapView {
   }
 
   /** Show a card with the document under the pointer. */
-  async #hover(event) {
+  async #hover(event, picture) {
     const [px, py] = [event.offsetX, event.offsetY];
-    const point = this.picture.pointAt(px, py);
-    const card = byId("map-card");
-    this.canvas.classList.toggle("pointing", point >= 0 || Boolean(this.picture.regionNamedAt(px, py)));
-    this.#hovered = point;
+    const point = picture.pointAt(px, py);
+    const card = cardOf(picture);
+    picture.canvas.classList.toggle("pointing", point >= 0 || Boolean(picture.regionNamedAt(px, py)));
+    this.#point(point, picture);
     if (point >= 0 && !this.picture.titles.has(point)) await this.#fetchTitles([point]);
     const known = this.#hovered === point && point >= 0 ? this.picture.titles.get(point) : null;
     card.hidden = !known;
     if (!known) return;
     card.replaceChildren(element("strong", { dir: "auto" }, known.title.trim() || known.uri), element("span", { dir: "auto" }, known.text));
-    const right = px > this.canvas.clientWidth / 2;
-    const low = py > this.canvas.clientHeight / 2;
-    card.style.inset = `${low ? "auto" : `${py + 14}px`} ${right ? `${this.canvas.clientWidth - px + 14}px` : "auto"} ${low ? `${this.canvas.clientHeight - py + 14}px` : "auto"} ${right ? "auto" : `${px + 14}px`}`;
+    const right = px > picture.canvas.clientWidth / 2;
+    const low = py > picture.canvas.clientHeight / 2;
+    card.style.inset = `${low ? "auto" : `${py + 14}px`} ${right ? `${picture.canvas.clientWidth - px + 14}px` : "auto"} ${low ? `${picture.canvas.clientHeight - py + 14}px` : "auto"} ${right ? "auto" : `${px + 14}px`}`;
   }
 
   async #save() {
-    const address = URL.createObjectURL(await this.picture.toFile());
-    element("a", { href: address, download: `${this.#index}-map.png` }).click();
-    setTimeout(() => URL.revokeObjectURL(address), 10_000);
+    for (const picture of this.pictures.filter(({ canvas }) => canvas.clientWidth)) {
+      const address = URL.createObjectURL(await picture.toFile());
+      const of = picture === this.picture ? "" : "previous-";
+      element("a", { href: address, download: `${this.#index}-${of}map.png` }).click();
+      setTimeout(() => URL.revokeObjectURL(address), 10_000);
+    }
   }
 
-  #key(event) {
-    const { picture, canvas } = this;
+  #key(event, picture) {
+    const { canvas } = picture;
     const middle = [canvas.clientWidth / 2, canvas.clientHeight / 2];
     const keys = {
       ArrowLeft: () => picture.pan(STEP, 0),

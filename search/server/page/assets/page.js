@@ -50,9 +50,10 @@ const mapActions = {
   open: (uri) => go({ open: uri, at: "" }),
   likeThese: (documents) => {
     documents.forEach((each) => chips.titles.set(each.uri, titleOf(each)));
-    choose({ view: "search", area: null, named: "", like: documents.map(({ uri }) => uri), unlike: [] });
+    choose({ view: "search", area: null, area_of: "live", named: "", like: documents.map(({ uri }) => uri), unlike: [] });
   },
-  setArea: (area, named) => choose({ area, named }),
+  setArea: (area, named, area_of) => choose({ area, named, area_of }),
+  setBeside: (beside) => go({ beside }),
   pick: (picks) => choose({ picks: [...state.picks.filter(([field]) => field !== picks[0][0]), ...picks] }),
   remember: (view) => state.view === "map" && go({ at_map: view }, { replace: true }),
   trouble: noticeTrouble,
@@ -92,7 +93,7 @@ function choose(changes) {
 
 function chooseIndex(name) {
   const view = name === ALL ? "search" : state.view; // each index has its own map
-  choose({ index: name, view, where: "", picks: [], area: null, like: [], unlike: [], open: "", at: "" });
+  choose({ index: name, view, where: "", picks: [], area: null, area_of: "live", beside: "", like: [], unlike: [], open: "", at: "" });
 }
 
 /** Close the document: the way back, where this page opened it. */
@@ -174,7 +175,7 @@ async function drawMap(index) {
   byId("map-within").hidden = !state.area;
   byId("map-within").href = addressOf({ ...state, view: "search" });
   const filter = bodyOf({ ...state, q: "", like: [] });
-  map.show(index.name, state, state.q.trim() ? bodyOf({ ...state, like: [], unlike: [] }) : null, { where: filter.where, area: filter.area });
+  map.show(index, state, state.q.trim() ? bodyOf({ ...state, like: [], unlike: [] }) : null, { where: filter.where, area: filter.area, area_of: filter.area_of });
 }
 
 let fields = { fields: [], rare: [] };
@@ -184,8 +185,8 @@ let askedCounts = ""; // what the counts at the fields were asked for
 /** Count the values of the fields that are shown, each under all conditions but those on the field itself. */
 async function count() {
   const index = current();
-  const area = state.area ?? undefined;
-  const facets = filters.shown.map((field) => ({ field, where: filterOf(state, field), area }));
+  const area = state.area ? { area: state.area, area_of: state.area_of } : {};
+  const facets = filters.shown.map((field) => ({ field, where: filterOf(state, field), ...area }));
   const asked = JSON.stringify([index?.name, facets, index?.documents]);
   if (index?.name !== fieldsOf || !facets.length || asked === askedCounts || !byId("filters").open) return;
   askedCounts = asked;

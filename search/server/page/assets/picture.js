@@ -9,6 +9,7 @@ const LARGEST_SCALE = 4000;
 const FAR = 2; // up to this zoom, many points are drawn as density
 const CELL = 6; // CSS pixels
 const DIMMED = 0.25; // opacity of points that a filter leaves out
+const NOWHERE = -1; // x and y of a document that this map does not have
 const RINGS = [0, 10, 25, 45, 70, 100, 140, 190]; // distances at which a place for a name is looked for
 const AROUND = [[0, 1], [0, -1], [1, 0], [-1, 0], [1, 1], [-1, 1], [1, -1], [-1, -1]];
 
@@ -34,10 +35,11 @@ export class Picture {
   matching = null; // 1 for each point that passes the filter; null without a filter
   lasso = null; // corners on the map, while it is drawn and after it
   titles = new Map(); // by point
+  pointed = -1; // the point that is pointed at in the other map
   #scheduled = false;
   #grid = null;
   #image = null; // its memory is used again for every frame
-  #regionOf = null; // the largest region of each point
+  regionOf = null; // position of the largest region of each point, which colours it
   #named = []; // [region, box] of each name on the canvas
 
   /** @param {function(number[])} needTitles is called with the visible points that have no title yet, where they are few. */
@@ -58,8 +60,7 @@ export class Picture {
   setPlaces(places, regions) {
     this.places = places;
     this.regions = regions;
-    this.#regionOf = nearestOf(places, regions.filter((region) => region.level === 0));
-    this.titles.clear();
+    this.regionOf = nearestOf(places, regions.filter((region) => region.level === 0));
     this.#grid = gridOf(places);
     [this.center, this.zoom] = [[0.5, 0.5], 1];
     this.draw();
@@ -80,6 +81,7 @@ export class Picture {
 
   /** Show the part of the map with some places, [x, y] each. */
   showAll(places) {
+    places = places.filter(([x]) => x !== NOWHERE);
     if (!places.length) return;
     const [left, bottom, right, top] = [Math.min, Math.max].flatMap((most) => [0, 1].map((axis) => most(...places.map((place) => place[axis]))));
     const wide = Math.max(right - left, top - bottom, 0.05);
@@ -175,6 +177,7 @@ export class Picture {
     this.#drawLasso(style);
     const names = new Names(context, style, canvas, this.#occupied(visible));
     this.#drawHits(style, names);
+    this.#drawPointed(style);
     this.#named = this.#drawRegions(names);
     this.#drawTitles(visible, names);
     canvas.dataset.drawn = String(Number(canvas.dataset.drawn ?? 0) + 1);
@@ -189,7 +192,7 @@ export class Picture {
   }
 
   #colourOf(point) {
-    return Math.min(this.colours ? this.colours[point] : this.#regionOf[point], PALETTES.light.length - 1);
+    return Math.min(this.colours ? this.colours[point] : this.regionOf[point], PALETTES.light.length - 1);
   }
 
   /** Return whether a point is one of those that the filter leaves. */
@@ -306,6 +309,7 @@ export class Picture {
     const ink = style.getPropertyValue("--ink");
     const surface = style.getPropertyValue("--surface");
     this.hits.toReversed().forEach((point, at) => {
+      if (this.places[2 * point] === NOWHERE) return;
       const [px, py] = this.positionOf(this.places[2 * point], this.places[2 * point + 1]);
       context.beginPath();
       context.arc(px, py, 10, 0, 2 * Math.PI);
@@ -321,11 +325,22 @@ export class Picture {
       context.fillText(String(this.hits.length - at), px, py);
       names.take(px, py, 11);
     });
-    for (const point of this.hits) {
+    for (const point of this.hits.filter((each) => this.places[2 * each] !== NOWHERE)) {
       const [px, py] = this.positionOf(this.places[2 * point], this.places[2 * point + 1]);
       const title = this.titles.get(point)?.title;
       if (title) names.write(shortened(title), px, py, { weight: 550, apart: 22, rings: 4 });
     }
+  }
+
+  /** Draw a ring around the point that the pointer is at in the other map. */
+  #drawPointed(style) {
+    if (this.pointed < 0) return;
+    const { context } = this;
+    context.beginPath();
+    context.arc(...this.positionOf(this.places[2 * this.pointed], this.places[2 * this.pointed + 1]), 12, 0, 2 * Math.PI);
+    context.lineWidth = 3;
+    context.strokeStyle = style.getPropertyValue("--ink");
+    context.stroke();
   }
 
   #drawTitles(visible, names) {

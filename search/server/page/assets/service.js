@@ -74,6 +74,12 @@ export async function getPlaces(index) {
   return new Float32Array(await request(`${of(index)}/map/places`, { read: (answer) => answer.arrayBuffer() }));
 }
 
+/** Return the map of the previous model's vectors, with x and y of every point of the map of the index. */
+export async function getPreviousMap(index) {
+  const { places, ...described } = await request(`${of(index)}/map/previous`);
+  return { ...described, places: new Float32Array(Uint8Array.from(atob(places), (character) => character.charCodeAt(0)).buffer) };
+}
+
 /** Return for each point whether its document passes a filter and lies in an area. */
 export async function getMatching(index, body) {
   const { points } = await request(`${of(index)}/map/matching`, { body });
