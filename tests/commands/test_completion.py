@@ -22,7 +22,7 @@ def complete(shell: str, *words: str, cwd: Path) -> list[str]:
         variables |= {"COMP_WORDS": " ".join(["likewise", *words]), "COMP_CWORD": str(len(words))}
     said = subprocess.run(
         [sys.executable, "-c", "from search.cli import main; main()"],
-        env=os.environ | variables, cwd=cwd, capture_output=True, text=True, timeout=60, check=True,
+        env=os.environ | variables, cwd=cwd, capture_output=True, text=True, timeout=110, check=True,
     )  # fmt: skip
     assert said.stderr == ""
     return said.stdout.splitlines()
@@ -45,7 +45,7 @@ def test_the_script_of_each_shell_is_valid(here: Path) -> None:
         said = subprocess.run(
             [sys.executable, "-c", "from search.cli import main; main()"],
             env=os.environ | {"_LIKEWISE_COMPLETE": f"{shell}_source", "PYTHONPATH": str(ROOT)},
-            capture_output=True, text=True, timeout=60, check=True,
+            capture_output=True, text=True, timeout=110, check=True,
         )  # fmt: skip
         assert "_LIKEWISE_COMPLETE" in said.stdout
         if shutil.which(shell):

@@ -189,5 +189,5 @@ def test_tokens_alone_load_no_torch(environment: SimpleNamespace) -> None:
         "try:\n    search.cli.main(['tokens', 'a b'])\n"
         "except SystemExit:\n    print({'torch', 'transformers', 'openvino'} & set(sys.modules))"
     )
-    said = subprocess.run([environment.python, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    said = subprocess.run([environment.python, "-c", program], capture_output=True, text=True, check=True, timeout=110)
     assert said.stdout.splitlines()[-2:] == ["3  [SEP]   102        0     1", "set()"]

@@ -425,7 +425,7 @@ def test_two_runs_at_once_make_each_document_once(environment: SimpleNamespace, 
         for parts in (("first", "both"), ("both", "last"))
     ]
     for run in runs:
-        out, err = run.communicate(timeout=60)
+        out, err = run.communicate(timeout=110)
         assert (run.returncode, err) == (0, b"")
         assert json.loads(out)["seen"] == 400
     with Index.open(address) as index:

@@ -52,7 +52,7 @@ def start(before: str, *arguments: str | Path, **settings: Any) -> subprocess.Po
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=110)
     assert "Traceback" not in err, err
     return process.returncode, out, err
 
@@ -244,7 +244,7 @@ def without_reader(*arguments: str | Path, before: str = "") -> tuple[int, str]:
         [sys.executable, "-c", program, *map(str, arguments)], stdout=begins, stderr=subprocess.PIPE, text=True
     )
     os.close(begins)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=110)
     return process.returncode, err
 
 
@@ -284,7 +284,7 @@ def in_a_shell(arguments: str, *, cwd: Path, **environment: str) -> tuple[int, s
     program.write_text(PROGRAM.format(root=str(ROOT), before=""))
     ended = subprocess.run(
         ["sh", "-c", f"{sys.executable} {program} {arguments}"],
-        cwd=cwd, env=os.environ | environment, capture_output=True, timeout=60, check=False,
+        cwd=cwd, env=os.environ | environment, capture_output=True, timeout=110, check=False,
     )  # fmt: skip
     return ended.returncode, ended.stdout.decode("latin-1"), ended.stderr.decode("latin-1")
 
@@ -323,7 +323,7 @@ def test_an_output_that_takes_nothing_is_said() -> None:
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run(
             [sys.executable, "-c", PROGRAM.format(root=str(ROOT), before=""), "--help"],
-            stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
+            stdout=full, stderr=subprocess.PIPE, text=True, timeout=110, check=False,
         )  # fmt: skip
     said = "likewise: error: standard output or a file: No space left on device; solve this and run again\n"
     assert (ended.returncode, ended.stderr) == (3, said)

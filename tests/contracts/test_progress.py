@@ -73,7 +73,7 @@ os.setuid(65534)
 print(_size(open_sources([{str(folder)!r}], ReadOptions())))
 """
     ended = subprocess.run(
-        [sys.executable, "-c", program], cwd="/", capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", program], cwd="/", capture_output=True, text=True, timeout=110, check=False
     )
     assert (ended.stdout, ended.stderr) == ("210\n", "")
 

@@ -26,7 +26,7 @@ main(sys.argv[1:])
 @pytest.mark.parametrize("arguments", [[], ["--version"], ["index", "x.index", "."], ["search", "x.index", "a"]])
 def test_the_shell_says_that_windows_is_not_supported(environment: SimpleNamespace, arguments: list[str]) -> None:
     ended = subprocess.run(
-        [environment.python, "-c", WINDOWS, *arguments], capture_output=True, text=True, timeout=60, check=False
+        [environment.python, "-c", WINDOWS, *arguments], capture_output=True, text=True, timeout=110, check=False
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (3, "", f"likewise: error: {SAID}\n")
 

@@ -53,7 +53,7 @@ def test_a_full_disk_keeps_what_was_committed(tmp_path: Path) -> None:
     Index.create(folder, dimensions=64).close()
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", WRITER, str(folder), str(600_000)]  # no file may grow beyond this
-    output = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=True).stdout
+    output = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=110, check=True).stdout
     *committed, error = output.splitlines()
     assert "what was committed before is kept" in error
     assert len(committed) > 1
@@ -97,7 +97,7 @@ def test_a_folder_that_may_not_be_written_is_searched(open_path: Path) -> None:
         capture_output=True,
         text=True,
         env=environment,
-        timeout=60,
+        timeout=110,
     )
     assert (said.stdout, said.returncode) == ("a\n", 0), said.stderr
 
@@ -121,7 +121,7 @@ def test_a_backup_that_does_not_fit_is_said_of_the_copy_and_leaves_nothing(tmp_p
         index.add([Document(str(i), "text " * 50) for i in range(500)], vectors=np.ones((500, 64)))
     command = [sys.executable, "-c", COPIER, str(tmp_path / "x.index"), str(tmp_path / "copy.index")]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    said = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=True).stdout
+    said = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=110, check=True).stdout
     assert said.startswith(f"{tmp_path / 'copy.index'}: cannot be made (")
     assert [path.name for path in tmp_path.iterdir()] == ["x.index"]
     assert Index.open(tmp_path / "x.index").check().ok

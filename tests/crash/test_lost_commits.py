@@ -422,7 +422,7 @@ def test_who_may_not_write_is_told_too(live: Path, open_path: Path) -> None:
             path.chmod(0o555)
     command = [sys.executable, "-c", ASKER, *map(str, folders)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment, timeout=60).stdout
+    said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment, timeout=110).stdout
     sound, removed, damaged = said.splitlines()
     assert sound == ""
     assert f"the last {MORE} commits are missing" in removed
@@ -510,7 +510,7 @@ def test_commits_while_snapshots_are_opened_are_never_reported_as_missing(tmp_pa
             end.touch()
             for thread in threads:
                 thread.join()
-            output, _ = reader.communicate(timeout=60)
+            output, _ = reader.communicate(timeout=110)
     assert reader.returncode == 0
     assert missing == []
     assert all(asked)

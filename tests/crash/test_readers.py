@@ -21,15 +21,16 @@ READER = """
 import sys, time
 import numpy as np
 from search import Searcher
-searcher, until, counts, asked = Searcher(sys.argv[1]), time.time() + float(sys.argv[2]), [0], 0
+searcher, counts = Searcher(sys.argv[1]), [0]
 question = np.ones(8, np.float32)
-while time.time() < until:
+print("ready", flush=True)
+until = time.time() + float(sys.argv[2])
+while time.time() < until or (len(set(counts)) < 4 and counts[-1] < 910):  # a busy machine takes longer
     hits = searcher.search_vector(question, 1000)
     assert hits.matched == len(hits) >= counts[-1], (hits.matched, len(hits), counts[-1])
     assert len(hits) % 7 == 0, f"a torn commit: {len(hits)}"
     counts.append(len(hits))
-    asked += 1
-print(asked, len(set(counts)))
+print(len(set(counts)))
 """
 
 
@@ -41,21 +42,22 @@ def test_readers_see_whole_commits_and_no_count_falls(tmp_path: Path, seconds: i
         command = [sys.executable, "-W", "error", "-c", READER, str(folder), str(seconds)]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
         readers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) for _ in range(many)]
-        until, number = time.time() + seconds, 0
+        for reader in readers:
+            assert reader.stdout is not None
+            assert reader.stdout.readline() == "ready\n"
+        number = 0
         generator = np.random.default_rng(0)
-        while time.time() < until:
-            if number < 130:
+        while any(reader.poll() is None for reader in readers):
+            if number < 130:  # 910 documents
                 documents = [Document(f"{number} {i}", "text") for i in range(7)]
                 index.add(documents, vectors=generator.normal(size=(7, 8)))
             number += 1
             if number % 10 == 0:
                 index.compact("approximate" if number % 20 else "exact")
         for reader in readers:
-            output, _ = reader.communicate(timeout=60)
+            output, _ = reader.communicate(timeout=110)
             assert reader.returncode == 0
-            asked, seen = map(int, output.split())
-            assert asked > seconds
-            assert seen > 2
+            assert int(output) > 2
 
 
 def test_adding_from_several_threads(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_two_threads_that_fill_an_unfitted_index_fit_it_once(
     tmp_path: Path, make_encoder: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encoder = make_encoder()
-    together = threading.Barrier(2, timeout=60)
+    together = threading.Barrier(2, timeout=110)
     monkeypatch.setattr("indexer.indexing.embedding.get_encoder", lambda *_, **__: (encoder, recipe))
     recipe = replace(encoder.recipe, post=RecipeSpec.parse("m:mean+center").post)
     with Index.create(tmp_path / "x.index", "words") as index:

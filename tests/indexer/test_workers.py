@@ -186,7 +186,7 @@ def test_the_index_equals_that_of_a_run_without_workers(
 
 def test_several_batches_are_under_way(tmp_path: Path, encoder: WordEncoder) -> None:
     """No worker answers its first batch before three workers embed at once."""
-    together = threading.Barrier(3, timeout=60)
+    together = threading.Barrier(3, timeout=110)
     waited: set[int] = set()
 
     def act(worker: int, request: int, data: bytes) -> None:

@@ -180,6 +180,6 @@ def test_the_prompt_is_imported_only_by_the_prompt(here: Path) -> None:
     )
     said = subprocess.run(
         [sys.executable, "-c", program], env=os.environ | {"PYTHONPATH": str(ROOT)}, cwd=here,
-        capture_output=True, text=True, timeout=60, check=True,
+        capture_output=True, text=True, timeout=110, check=True,
     )  # fmt: skip
     assert said.stdout.splitlines()[-1] == "False False"

@@ -109,7 +109,7 @@ def test_the_thread_ends_with_its_owner_and_holds_up_no_process() -> None:
         "class Endless:\n    def encode(self, *args, **options): started.set(); threading.Event().wait()\n"
         "started = threading.Event()\nQuestionBatches().ask(Endless(), 'moon')\nassert started.wait(20)\n"
     )
-    assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", program], timeout=110, check=False).returncode == 0
 
 
 def test_threads_that_search_one_searcher_are_embedded_together(

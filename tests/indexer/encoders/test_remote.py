@@ -686,7 +686,7 @@ def test_indexing_through_an_endpoint_imports_no_torch(
     )
     arguments = [tmp_path / "x.index", tmp_path / "a.txt", "--json", fake.address]
     said = subprocess.run(
-        [sys.executable, "-c", program, *map(str, arguments)], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", program, *map(str, arguments)], capture_output=True, text=True, timeout=110, check=False
     )
     assert said.returncode == 0, said.stderr
     assert said.stdout.splitlines()[-1] == "[]"

@@ -227,7 +227,7 @@ def test_the_worker_ends_with_its_parent_and_needs_no_main_guard(word: Path, tmp
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=110,
     )
     state, pid = ran.stdout.split()
     assert (state, ran.stderr) == ("read", "")

@@ -100,7 +100,7 @@ def none_idle() -> None:
 
 def ask_together(snapshots: Views, threads: int) -> None:
     """Views of so many threads, all open at the same time."""
-    barrier = threading.Barrier(threads, timeout=60)
+    barrier = threading.Barrier(threads, timeout=110)
 
     def ask() -> None:
         with snapshots.view() as view:

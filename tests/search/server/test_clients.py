@@ -188,7 +188,7 @@ def test_a_generated_client_searches_a_running_service(
         address = f"http://127.0.0.1:{port}"
         command = [sys.executable, "-m", "openapi_python_client", "generate", "--url", f"{address}/openapi.json"]
         options = ["--meta", "none", "--output-path", tmp_path / "generated", "--config", tmp_path / "config.json"]
-        subprocess.run([*command, *options, "--fail-on-warning"], check=True, timeout=60, stdout=subprocess.DEVNULL)
+        subprocess.run([*command, *options, "--fail-on-warning"], check=True, timeout=110, stdout=subprocess.DEVNULL)
         monkeypatch.syspath_prepend(tmp_path)
         models = importlib.import_module("generated.models")
         search = importlib.import_module("generated.api.search.search")

@@ -40,7 +40,7 @@ def served(app: Any = answer_slowly, protocol: type[TimedProtocol] = TimedProtoc
 
 
 def connect(port: int, sent: bytes) -> socket.socket:
-    connection = socket.create_connection(("127.0.0.1", port), timeout=30)
+    connection = socket.create_connection(("127.0.0.1", port), timeout=60)
     connection.sendall(sent)
     return connection
 

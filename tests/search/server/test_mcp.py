@@ -411,7 +411,7 @@ def test_stdio_ends_with_0(own_vectors: Path, number: int | None) -> None:
             process.stdin.close()
         else:
             process.send_signal(number)
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=60) == 0
 
 
 CONFORMANCE = ("server-initialize", "ping", "tools-list", "tools-call-error", "dns-rebinding-protection")

@@ -95,7 +95,7 @@ def test_it_says_where_it_serves_and_ends_with_0(serving: Any, own_vectors: Path
 def test_it_finishes_what_it_accepted(serving: Any, own_vectors: Path) -> None:
     """A request is answered even if its body is still arriving when the service gets the signal to end."""
     body = json.dumps({"query": "moon"}).encode()
-    with serving(own_vectors) as service, socket.create_connection(("127.0.0.1", service.port), timeout=20) as client:
+    with serving(own_vectors) as service, socket.create_connection(("127.0.0.1", service.port), timeout=60) as client:
         head = f"POST /v1/indexes/vectors/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
         client.sendall(head.encode() + body[:5])
         time.sleep(0.3)
@@ -107,7 +107,7 @@ def test_it_finishes_what_it_accepted(serving: Any, own_vectors: Path) -> None:
             received += part
         assert received.startswith(b"HTTP/1.1 200 OK")
         assert b'"moon"' in received
-        assert service.process.wait(timeout=20) == 0
+        assert service.process.wait(timeout=60) == 0
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
@@ -117,7 +117,7 @@ def test_it_answers_while_it_drains_and_ends_at_once_with_a_second_signal(
     options = ("--drain", "600", "--workers", str(workers))
     with serving(own_vectors, *options) as service:
         ready = f"{service.address}/readyz"
-        with urllib.request.urlopen(ready, timeout=10) as answer:
+        with urllib.request.urlopen(ready, timeout=60) as answer:
             assert json.load(answer)["status"] == "ready"
         service.process.send_signal(signal.SIGTERM)
         await_true(lambda: slug_of(ready) == "draining")
@@ -139,7 +139,7 @@ def test_readiness_is_open_without_the_token_where_that_was_asked_for(serving: A
 def slug_of(url: str) -> str | None:
     """Return the slug of the error at an address; None if it answers."""
     try:
-        urllib.request.urlopen(url, timeout=10).close()
+        urllib.request.urlopen(url, timeout=60).close()
     except urllib.error.HTTPError as error:
         return str(json.load(error)["slug"])
     return None
@@ -165,7 +165,7 @@ def asking(address: str, outcomes: list[str]) -> Iterator[None]:
     finally:
         stop.set()
         for thread in threads:
-            thread.join(20)
+            thread.join(60)
 
 
 def test_a_worker_that_is_killed_under_load_is_replaced(serving: Any, own_vectors: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_worker_that_is_killed_under_load_is_replaced(serving: Any, own_vector
             await_true(lambda: len(set(children(service.process.pid)) - {workers[0]}) == 2)
             answered = outcomes.count("moon")
             await_true(lambda: outcomes.count("moon") > answered + 20)
-        with urllib.request.urlopen(f"{service.address}/metrics", timeout=10) as metrics:
+        with urllib.request.urlopen(f"{service.address}/metrics", timeout=60) as metrics:
             text = metrics.read().decode()
         for name in ("likewise_requests_total", "likewise_connections", "process_cpu_seconds_total"):
             assert name in text
@@ -235,8 +235,8 @@ def children(process: int) -> list[int]:
 
 
 def await_true(condition: Callable[[], bool]) -> None:
-    for _ in range(400):
+    for _ in range(2000):
         if condition():
             return
         threading.Event().wait(0.05)
-    raise AssertionError("it did not happen within 20 seconds")
+    raise AssertionError("it did not happen within 100 seconds")
