@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 import pytest
 from word_encoder import WordEncoder
 
-pytest.importorskip("mteb", minversion="2.20")
-
-import mteb
-from datasets import Dataset
-from mteb.abstasks import AbsTaskRetrieval
-from mteb.abstasks.task_metadata import TaskMetadata
-from mteb.models import SearchProtocol
-
 from indexer import BadInput, Document, Index
 from search import Mode, Searcher
-from search.adapters.mteb import LikewiseSearch
 from search.evaluation.measures import Qrels, evaluate
 
 CORPUS = [
@@ -32,49 +23,20 @@ QUERIES = [{"id": "q1", "text": "dogs in the snow"}, {"id": "q2", "text": "robbe
 QRELS = {"q1": {"dogs": 1}, "q2": {"bank": 1, "stars": 1}}
 
 
-class Task(AbsTaskRetrieval):
-    metadata = TaskMetadata(
-        name="LikewiseOfflineRetrieval",
-        description="documents that a test brings",
-        reference=None,
-        dataset={"path": "none/none", "revision": "1"},
-        type="Retrieval",
-        category="t2t",
-        modalities=["text"],
-        eval_splits=["test"],
-        eval_langs=["eng-Latn"],
-        main_score="ndcg_at_10",
-        date=None,
-        domains=None,
-        task_subtypes=None,
-        license=None,
-        annotations_creators=None,
-        dialect=None,
-        sample_creation=None,
-        bibtex_citation=None,
-    )
+@pytest.fixture(scope="module")
+def tasks() -> ModuleType:
+    pytest.importorskip("mteb", minversion="2.20")
+    import mteb_task
 
-    def __init__(self, corpus: list[dict[str, str]], queries: list[dict[str, str]], qrels: Any, ranked: Any = None):
-        super().__init__()
-        split = {"corpus": Dataset.from_list(corpus), "queries": Dataset.from_list(queries)}
-        self.dataset = {"default": {"test": {**split, "relevant_docs": qrels, "top_ranked": ranked}}}
-        self.data_loaded = True
-
-    def load_data(self, *arguments: Any, **options: Any) -> None:
-        pass
+    return mteb_task
 
 
-def scores(task: Task, search: LikewiseSearch) -> dict[str, Any]:
-    result = mteb.evaluate(search, task, cache=None, co2_tracker=False, show_progress_bar=False)
-    return dict(result.task_results[0].scores["test"][0])
-
-
-def test_a_task_of_mteb_runs_over_the_engine(register: Callable[..., None]) -> None:
+def test_a_task_of_mteb_runs_over_the_engine(register: Callable[..., None], tasks: ModuleType) -> None:
     encoder = WordEncoder()
     register(encoder)
-    search = LikewiseSearch(encoder)
-    assert isinstance(search, SearchProtocol)
-    measured = scores(Task(CORPUS, QUERIES, QRELS), search)
+    search = tasks.LikewiseSearch(encoder)
+    assert isinstance(search, tasks.SearchProtocol)
+    measured = tasks.scores(tasks.Task(CORPUS, QUERIES, QRELS), search)
     assert search.mteb_model_meta.name == "likewise/words-hybrid"
     # Both documents with words are first for their questions; "stars", whose title is its text, is second for none.
     assert measured["hit_rate_at_1"] == 1.0
@@ -86,10 +48,12 @@ def test_a_task_of_mteb_runs_over_the_engine(register: Callable[..., None]) -> N
 
 
 @pytest.mark.parametrize("mode", ["dense", "words", "hybrid"])
-def test_scores_are_those_of_a_searcher_among_the_given_documents(mode: Mode, register: Callable[..., None]) -> None:
+def test_scores_are_those_of_a_searcher_among_the_given_documents(
+    mode: Mode, register: Callable[..., None], tasks: ModuleType
+) -> None:
     encoder = WordEncoder()
     register(encoder)
-    search = LikewiseSearch(encoder, mode=mode)
+    search = tasks.LikewiseSearch(encoder, mode=mode)
     search.index(CORPUS, task_metadata=None)
     found = search.search(QUERIES, top_k=2, top_ranked={"q1": ["bank", "dogs"], "q2": ["stars", "bank"]})
     with Index.temporary(encoder) as index:
@@ -102,7 +66,7 @@ def test_scores_are_those_of_a_searcher_among_the_given_documents(mode: Mode, re
     search.close()
 
 
-def test_mteb_measures_the_same_ndcg_as_likewise_evaluate(register: Callable[..., None]) -> None:
+def test_mteb_measures_the_same_ndcg_as_likewise_evaluate(register: Callable[..., None], tasks: ModuleType) -> None:
     encoder = WordEncoder()
     register(encoder)
     random = np.random.default_rng(11)
@@ -115,8 +79,8 @@ def test_mteb_measures_the_same_ndcg_as_likewise_evaluate(register: Callable[...
         }
         for query in queries
     }
-    search = LikewiseSearch(encoder)
-    measured = scores(Task(corpus, queries, grades), search)
+    search = tasks.LikewiseSearch(encoder)
+    measured = tasks.scores(tasks.Task(corpus, queries, grades), search)
     assert search._index is not None
     with Searcher(search._index.address) as searcher:
         answers = searcher.search_many([query["text"] for query in queries], 100, mode="hybrid")
@@ -128,10 +92,10 @@ def test_mteb_measures_the_same_ndcg_as_likewise_evaluate(register: Callable[...
     search.close()
 
 
-def test_a_question_that_is_a_conversation_is_refused(register: Callable[..., None]) -> None:
+def test_a_question_that_is_a_conversation_is_refused(register: Callable[..., None], tasks: ModuleType) -> None:
     encoder = WordEncoder()
     register(encoder)
-    search = LikewiseSearch(encoder)
+    search = tasks.LikewiseSearch(encoder)
     search.index(CORPUS)
     with pytest.raises(BadInput, match="question q is not a text but list"):
         search.search([{"id": "q", "text": ["hello"]}], top_k=1)
