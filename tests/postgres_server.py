@@ -9,7 +9,7 @@ import shutil
 import signal
 import tempfile
 import warnings
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,17 @@ def address_of(name: str) -> str:
     """Return the address of the index of this name on the tests' server."""
     uri = server_uri()
     return f"{uri}{'&' if '?' in uri else '?'}index={quote(name, safe='')}"
+
+
+def address_in_new_database() -> str:
+    """Return the address of an index in a new database of the tests' server, where no index has ever been."""
+    import psycopg
+
+    database = f"empty_{os.getpid()}_{next(_NUMBERS)}"
+    with closing(psycopg.connect(server_uri(), autocommit=True)) as connection:
+        connection.execute(f"CREATE DATABASE {database}")  # type: ignore[arg-type]
+    server, _, options = server_uri().partition("?")
+    return f"{server.rpartition('/')[0]}/{database}{options and '?'}{options}"
 
 
 class OwnServer:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from opened import snapshot_of, store_of
+from postgres_server import address_in_new_database
 from word_encoder import WordEncoder
 
 from indexer import Changes, Document, Index, LikewiseError, Recipe, Section
@@ -343,9 +344,13 @@ with Index.open(sys.argv[1], create=True, dimensions="auto") as index:
 """
 
 
-def test_processes_that_open_or_create_at_once_get_the_same_index(tmp_path: Path, environment: SimpleNamespace) -> None:
-    address = tmp_path / "an.index"
-    command = [environment.python, "-c", OPENS, str(address)]
+@pytest.mark.parametrize("engine", ["folder", "PostgreSQL"])
+def test_processes_that_open_or_create_at_once_get_the_same_index(
+    engine: str, tmp_path: Path, environment: SimpleNamespace
+) -> None:
+    # A database that no index was ever in: its extension, schema and tables are made at once as well.
+    address = str(tmp_path / "an.index") if engine == "folder" else address_in_new_database()
+    command = [environment.python, "-c", OPENS, address]
     processes = [Popen(command, stdin=PIPE, stdout=PIPE, text=True) for _ in range(4)]
     assert [process.stdout and process.stdout.readline() for process in processes] == ["ready\n"] * 4
     for number, process in enumerate(processes):
