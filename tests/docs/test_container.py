@@ -44,7 +44,7 @@ def test_everything_that_the_build_needs_is_copied_and_not_ignored(
     sources = [source for name, rest in steps if name == "COPY" for source in rest.split()[:-1]]
     assert all((ROOT / source).exists() for source in sources)
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
-    described = [project["project"]["readme"], *project["project"]["license-files"]]
+    described = ["hatch_build.py", "README.md", *project["project"]["license-files"]]
     assert sorted(sources) == sorted([*wheel, *described, "pyproject.toml", "constraints.txt"])
     kept = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     assert {line[1:] for line in kept if line.startswith("!")} == set(sources)

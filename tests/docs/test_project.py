@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
+from hatch_build import package_page
 from packaging.metadata import Metadata
 
 ROOT = Path(__file__).parents[2]
@@ -48,6 +49,15 @@ def test_the_forms_ask_what_github_can_show(form: str) -> None:
     assert len({element["id"] for element in asked}) == len(asked)
 
 
+def test_the_package_page_links_into_the_repository() -> None:
+    readme = "[Serving](docs/serving.md#agents), [formats](#what-it-reads), [SBERT](https://www.sbert.net)\n"
+    assert package_page(readme, "https://git.example/likewise", "1.2.3") == (
+        "[Serving](https://git.example/likewise/blob/v1.2.3/docs/serving.md#agents), "
+        "[formats](https://git.example/likewise/blob/v1.2.3/README.md#what-it-reads), [SBERT](https://www.sbert.net)\n"
+    )
+    assert package_page(readme, None, "1.2.3").splitlines()[0] == "Serving, formats, [SBERT](https://www.sbert.net)"
+
+
 def test_the_distributions_are_complete(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
     subprocess.run(command, check=True, capture_output=True, timeout=100)
@@ -62,7 +72,12 @@ def test_the_distributions_are_complete(tmp_path: Path) -> None:
     assert packed == files
     assert {f"{package}/py.typed" for package in PACKAGES} <= packed
     assert (metadata.name, str(metadata.version)) == ("likewise", PROJECT["project"]["version"])
-    assert metadata.description == read("README.md")
+    # Without an address of the repository no link can lead to its files.
+    assert metadata.description is not None
+    assert metadata.description.startswith(read("README.md").partition("](")[0])
+    links = re.findall(r"\]\(([^)]*)\)", metadata.description)
+    assert [link for link in links if not link.startswith("https://")] == []
+    assert metadata.description_content_type == "text/markdown"
     with tarfile.open(sdist) as archive:
         top = {name.split("/")[1] for name in archive.getnames()}
     assert {"tests", "docs", "benchmarks", "data", "Makefile", "CONTRIBUTING.md", "constraints.txt"} <= top
