@@ -14,7 +14,9 @@ _LINK = re.compile(r"\[([^]\n]+)\]\((?!\w+:)([^)\s]+)\)")
 def package_page(readme: str, source: str | None, version: str) -> str:
     """Return the text with absolute links into the repository `source`, or with the labels of these links alone."""
     if source is None:
-        return _LINK.sub(r"\1", readme) + "\nThe pages named here are in the folder `docs` of the source distribution.\n"
+        return (
+            _LINK.sub(r"\1", readme) + "\nThe pages named here are in the folder `docs` of the source distribution.\n"
+        )
     return _LINK.sub(rf"[\1]({source}/blob/v{version}/\2)", readme.replace("](#", "](README.md#"))
 
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 import yaml
-from hatch_build import package_page
 from packaging.metadata import Metadata
+
+from hatch_build import package_page
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
