@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from indexer.lazy_names import lazy_names
@@ -20,4 +21,6 @@ if TYPE_CHECKING:
     from indexer.encoders.registry import get_query_encoder as get_query_encoder
     from indexer.encoders.torch.cross_encoder import cross_encoder as cross_encoder
 else:
+    # OpenVINO reports each of its imports to its makers with this package, and uses a stub where it is missing.
+    sys.modules.setdefault("openvino_telemetry", None)
     __getattr__, __dir__ = lazy_names(__name__)

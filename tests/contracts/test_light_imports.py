@@ -123,6 +123,16 @@ def test_a_second_run_over_the_same_files_loads_no_model(tmp_path: Path) -> None
     assert not second & MODELS
 
 
+def test_openvino_reports_nothing_to_its_makers(tmp_path: Path) -> None:
+    """By itself it sends an event with each import, and keeps a number of the user in the home folder."""
+    program = "import indexer.encoders, openvino.tools.ovc as ovc; print(type(ovc.telemetry).__module__)"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
+    command = [sys.executable, "-c", program]
+    said = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=True)
+    assert said.stdout == "openvino.tools.ovc.telemetry_stub\n"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_changing_back_to_another_model_loads_no_reader_of_files() -> None:
     program = "import sys, indexer.migration.migrate\nprint('indexer.sources.reading' in sys.modules)"
     packages, printed = loaded(program)
