@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 # A notice that Material's last year has begun: docs/decisions.md has what follows from it.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: demo test test-slow check bench docs site release clean
+.PHONY: demo setup test test-slow check bench docs site release clean
 
 demo: $(CORE)           ## index data/, ask three questions
 	@rm -rf demo.index
@@ -15,6 +15,8 @@ demo: $(CORE)           ## index data/, ask three questions
 	$(BIN)/likewise search demo.index "how can I stop my bread from going stale" -k 3
 	$(BIN)/likewise search demo.index "why do some stars explode" -k 3
 	$(BIN)/likewise search demo.index "what should I do when I cannot fall asleep" -k 3
+
+setup: $(READY)         ## the extras, and what the tests need
 
 # How many processes run the tests: one a core, eight at most (tests/hardware.py); 0 for this one alone.
 WORKERS ?= auto

@@ -48,7 +48,6 @@ def test_the_blocks_that_need_no_framework(capsys: pytest.CaptureFixture[str]) -
         run(code, names)
     assert capsys.readouterr().out.splitlines() == [
         "note-1",
-        "['note-1', 'note-1']",
         "note-1",
         "note-2",
         "3 ('two',)",
@@ -83,6 +82,7 @@ def test_fastapi(monkeypatch: pytest.MonkeyPatch) -> None:
         assert client.get("/search", params={"q": " "}).status_code == 400
         assert client.get("/search", params={"q": "what is the", "mode": "words"}).status_code == 400
         assert client.get("/search", params={"q": "bread", "mode": "nothing"}).status_code == 422
+        assert client.get("/search", params={"q": "bread", "k": 101}).status_code == 422
         Path("notes.index").rename("gone.index")
         assert client.get("/search", params={"q": "bread"}).status_code == 503
         Path("gone.index").rename("notes.index")
@@ -100,6 +100,7 @@ def test_fastapi_with_coroutines(monkeypatch: pytest.MonkeyPatch) -> None:
     with TestClient(page.app) as client:
         (hit,) = client.get("/search", params={"q": "why is my loaf hard", "k": 1}).json()["hits"]
         assert hit["uri"] == "note-1"
+        assert client.get("/search", params={"q": " "}).status_code == 400
         monkeypatch.setattr("asyncio.timeout", lambda _: timeout(0))
         assert client.get("/search", params={"q": "why is my loaf hard"}).status_code == 503
 
@@ -126,6 +127,7 @@ def test_a_route_that_adds_documents(monkeypatch: pytest.MonkeyPatch) -> None:
             assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
             assert client.get("/search", params={"q": "bread", "k": 1}).status_code == 200
         assert client.put("/notes", json=[{"uri": "blank", "text": " "}]).status_code == 400
+        assert client.get("/search", params={"q": " "}).status_code == 400
         assert client.put("/notes", json=[]).status_code == 422
 
 
