@@ -32,15 +32,23 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Let links lead to the pages of the site. Source files have none: their paths are shown instead."""
+    """Let links lead to the pages of the site. Source files have none: their paths are shown instead.
+
+    The list of examples has their programs below it.
+    """
     here = page.file.src_uri
     source = next((name for name in OUTSIDE if place(name) == here), f"docs/{here}")
+    examples = source == "examples/README.md"
 
     def moved(link: re.Match[str]) -> str:
         label, file, anchor = link[1], link[2], link[3] or ""
         target = normpath(join(dirname(source), file))
+        if examples and target.endswith(".py"):
+            return label if "/elsewhere/" in target else f"[{label}](#{label})"
         if target in OUTSIDE or target.startswith("docs/"):
             return f"[{label}]({relpath(place(target), dirname(here) or '.')}{anchor})"
         return f"{label} (`{target}`)"
 
-    return _LINK.sub(moved, markdown)
+    programs = sorted((ROOT / "examples").glob("*.py")) if examples else []
+    sections = (f"\n## {each.stem}\n\n```python\n{each.read_text(encoding='utf-8')}```\n" for each in programs)
+    return _LINK.sub(moved, markdown) + "".join(sections)
