@@ -8,14 +8,21 @@ from pathlib import Path
 HELVETICA = "<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>"
 
 
-def write(path: Path, *pages: str | tuple[str, Sequence[str]], root: str = "", more: Sequence[str] = ()) -> Path:
+def write(
+    path: Path,
+    *pages: str | tuple[str, Sequence[str]],
+    root: str = "",
+    more: Sequence[str] = (),
+    font: str = HELVETICA,
+) -> Path:
     """Write a PDF. Each page has a content stream, and maybe annotations, which are all in the form.
 
     Args:
         root: more members of the catalogue.
         more: objects from number 4 on.
+        font: object number 3, the font F1.
     """
-    objects = ["", "", HELVETICA, *more]
+    objects = ["", "", font, *more]
 
     def add(body: str) -> int:
         objects.append(body)

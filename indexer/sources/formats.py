@@ -128,7 +128,7 @@ def reason_not_to_read(path: str) -> Reason:
 
 
 READER_VERSIONS: dict[str, int] = {
-    "pdf": 2,
+    "pdf": 3,
     "markdown": 5,
     "csv": 4,
     "tsv": 4,

@@ -1,7 +1,7 @@
 """PDF with pypdfium2: one section per page, with its number; fields and annotations are where they are on the page.
 
-Two things that PDFium's text does not keep are put right here: hyphens at line ends (`join_lines`), and the gap between
-two numbers of a table that stand closer than a space (`_glued`).
+Three things that PDFium's text does not keep are put right here: hyphens at line ends (`join_lines`), the gap between
+two numbers of a table that stand closer than a space (`_glued`), and the order of letters that are read from the right.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pypdfium2 import raw
 from indexer.ledger import Code, Reason
 from indexer.sources.content import Assembly, Content, Skip, Unreadable, page_ranges
 from indexer.sources.readers.pdf_annotations import PlacedText, Rectangle, insertions, placed_texts
+from indexer.sources.readers.pdf_right_to_left import RIGHT_TO_LEFT, rows
 
 _MARK = "\x02"
 """PDFium writes this, or U+FFFE, for a hyphen or soft hyphen at the end of a line, and then leaves the line end out."""
@@ -184,7 +185,8 @@ def _text(page: pypdfium2.PdfTextPage, placed: Sequence[PlacedText]) -> str:
     character. Two cells of a narrow table can be that close too. Words stay as they are: a gap within them is kerning.
     """
     text: str = page.get_text_bounded()
-    if not placed and not re.search(r"\d\S", text):
+    is_turned = RIGHT_TO_LEFT.search(text) is not None
+    if not placed and not is_turned and not re.search(r"\d\S", text):
         return text
     characters = [raw.FPDFText_GetUnicode(page.raw, index) for index in range(page.count_chars())]
     # The bounded text has other line ends, and its marks are written in another way.
@@ -194,6 +196,9 @@ def _text(page: pypdfium2.PdfTextPage, placed: Sequence[PlacedText]) -> str:
         places = [index for index in places if _is_within(page, index)]
     if len(places) != len(inside):
         return "\n".join([text, *(each.text for each in placed)])
+    if is_turned:
+        text, places = _in_reading_order(page, text, places)
+        inside = [offset for offset, character in enumerate(text) if not character.isspace()]
     boxes = {offset: _box(page, index) for offset, index in zip(inside, places, strict=True)} if placed else {}
     inserted = [*insertions(text, boxes, placed), *((offset, " ") for offset in _gaps(page, text, inside, places))]
     parts, end = [], 0
@@ -201,6 +206,22 @@ def _text(page: pypdfium2.PdfTextPage, placed: Sequence[PlacedText]) -> str:
         parts += [text[end:offset], part]
         end = offset
     return "".join([*parts, text[end:]])
+
+
+def _in_reading_order(page: pypdfium2.PdfTextPage, text: str, places: Sequence[int]) -> tuple[str, list[int]]:
+    """Return a text with its lines of Arabic and Hebrew as they are read, and the indexes of its letters.
+
+    Args:
+        places: PDFium's indexes of the characters of the text, blanks left out.
+    """
+    remaining = iter(places)
+    indexes = [[next(remaining) for each in line if not each.isspace()] for line in text.splitlines()]
+    boxes = {index: _box(page, index) for index in places}
+    lines, ordered = list[str](), list[int]()
+    for line, letters in rows(text.splitlines(), indexes, boxes):
+        lines.append(line)
+        ordered += letters
+    return "\n".join(lines), ordered
 
 
 def _gaps(page: pypdfium2.PdfTextPage, text: str, inside: Sequence[int], places: Sequence[int]) -> Iterator[int]:

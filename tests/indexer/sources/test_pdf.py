@@ -111,3 +111,41 @@ def test_every_word_of_a_page_is_in_its_text(tmp_path: Path) -> None:
     ends = [section.start for section in content.sections[1:]] + [len(content.text)]
     texts = [content.text[section.start : end] for section, end in zip(content.sections, ends, strict=True)]
     assert [text.split() for text in texts] == expected
+
+
+HEBREW = {chr(code): chr(0x5D0 + code - ord("A")) for code in range(ord("A"), ord("A") + 26)}
+"""The letter that a font for Hebrew shows for each letter of A to Z."""
+
+
+def right_to_left(path: Path, content: str) -> str:
+    """Return the text of a page in a font that shows Hebrew for capital letters, and other characters as they are."""
+    pairs = "".join(f"<{ord(code):02X}> <{ord(letter):04X}>\n" for code, letter in HEBREW.items())
+    cmap = f"1 begincodespacerange <00> <FF> endcodespacerange {len(HEBREW)} beginbfchar\n{pairs}endbfchar"
+    font = "<</Type/Font/Subtype/Type1/BaseFont/Courier/Encoding/WinAnsiEncoding/ToUnicode 4 0 R>>"
+    write(path, content, font=font, more=[f"<</Length {len(cmap)}>>stream\n{cmap}\nendstream"])
+    return pdf.read(str(path)).text
+
+
+def hebrew(text: str) -> str:
+    return "".join(HEBREW.get(letter, letter) for letter in text)
+
+
+@pytest.mark.parametrize("order", ["placed", "read", "words turned", "any"])
+def test_lines_from_right_to_left_are_as_they_are_read(tmp_path: Path, order: str) -> None:
+    """A file may draw the letters in any order. The line reads ABCD EFG 24/10/2022 HI, then Latin, then JKL."""
+    words = [".LKJ", "ada and eve", "IH", "24/10/2022", "GFE", "DCBA"]  # from the left
+    letters = [(at, letter) for at, letter in enumerate(" ".join(words)) if letter != " "]
+    if order == "read":
+        letters.reverse()
+    elif order == "words turned":
+        letters = sorted(letters, key=lambda each: (-sum(at < each[0] for at in (5, 17, 20, 31, 35)), each[0]))
+    elif order == "any":
+        random.Random(5).shuffle(letters)
+    drawn = cells(*((50 + 7.2 * at, letter) for at, letter in letters))
+    expected = hebrew("ABCD EFG 24/10/2022 HI ada and eve JKL.")
+    assert right_to_left(tmp_path / "a.pdf", drawn) == expected
+
+
+def test_a_word_from_right_to_left_in_a_line_of_latin(tmp_path: Path) -> None:
+    text = right_to_left(tmp_path / "a.pdf", lines("the word GFE DCBA is two.", "next line 12.5"))
+    assert text == hebrew("the word ABCD EFG is two.\nnext line 12.5")
