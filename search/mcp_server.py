@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import anyio
@@ -13,6 +15,10 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
+
+from search.repeated_members import repeated_member
+
+_REPEATED = "repeated member"
 
 
 class StrictServer(MCPServer[Any]):
@@ -41,7 +47,11 @@ class StrictServer(MCPServer[Any]):
 
     async def run_stdio_async(self) -> None:
         """Answer a client on standard input and output until it leaves."""
-        async with stdio_server() as (read, write), anyio.create_task_group() as group:
+        with _input_lines() as lines:
+            await self._answer_lines(lines)
+
+    async def _answer_lines(self, lines: Any) -> None:
+        async with stdio_server(lines) as (read, write), anyio.create_task_group() as group:
             send, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
 
             async def pass_on() -> None:
@@ -56,6 +66,35 @@ class StrictServer(MCPServer[Any]):
             options = self._lowlevel_server.create_initialization_options()
             await self._lowlevel_server.run(messages, write, options)
             group.cancel_scope.cancel()
+
+
+class _CheckedLines:
+    """The lines of standard input. A message with a repeated member becomes a message that is refused."""
+
+    def __init__(self, lines: anyio.AsyncFile[str]) -> None:
+        self._lines = lines
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        async for line in self._lines:
+            if (repeated := repeated_member(line)) is None:
+                yield line
+            else:
+                asked = json.loads(line)
+                yield json.dumps({"id": asked.get("id") if isinstance(asked, dict) else None, _REPEATED: repeated})
+
+
+@contextmanager
+def _input_lines() -> Iterator[_CheckedLines]:
+    """Give the lines of standard input. Until the end, others who read from standard input find nothing there."""
+    wire = os.dup(0)
+    with open(os.devnull, "rb") as nothing:  # noqa: PTH123
+        os.dup2(nothing.fileno(), 0)
+    try:
+        with os.fdopen(wire, encoding="utf-8", errors="replace", closefd=False) as lines:
+            yield _CheckedLines(anyio.wrap_file(lines))
+    finally:
+        os.dup2(wire, 0)
+        os.close(wire)
 
 
 def _refuse_unknown(tool: str, arguments: Mapping[str, Any], known: Mapping[str, Any]) -> None:
@@ -98,6 +137,8 @@ def _answer_to(error: Exception) -> types.JSONRPCError:
     asked = message.get("id") if isinstance(message, dict) else None
     id_ = asked if _can_be_written(asked) else None
     wrong = "this line is not a JSON-RPC 2.0 message: give jsonrpc, method, and id"
+    if isinstance(message, dict) and _REPEATED in message:
+        wrong = f"the member {message[_REPEATED]!r} is given twice: give it once"
     if isinstance(line, str):  # Python reads it, and the SDK does not
         wrong = "this message is not valid Unicode: it contains half of a surrogate pair"
     return types.JSONRPCError(jsonrpc="2.0", id=id_, error=types.ErrorData(code=types.INVALID_REQUEST, message=wrong))

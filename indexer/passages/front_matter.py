@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime
 import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 _FRONT_MATTER = re.compile(
@@ -35,7 +37,7 @@ class FrontMatter:
     """
 
     end: int
-    members: dict[str, Any]
+    members: Mapping[str, Any]
     language: str
     error: Exception | None = None
 
@@ -49,15 +51,22 @@ def read_front_matter(text: str) -> FrontMatter | None:
     """Return the front matter of a text; None without one. Two horizontal rules are not front matter."""
     if (front := _FRONT_MATTER.match(text)) is None:
         return None
-    is_toml = front[1] is None
-    language = "TOML" if is_toml else "YAML"
+    language = "YAML" if front[1] else "TOML"
+    members, error = _members(front[2], language)
+    return None if members is None else FrontMatter(front.end(), members, language, error)
+
+
+@lru_cache(16)
+def _members(block: str, language: str) -> tuple[Mapping[str, Any] | None, Exception | None]:
+    """Return the members of a front matter, or none and why they cannot be read; None if it is not one.
+
+    It is asked for several times while a document is cut and shown.
+    """
     try:
-        members = tomllib.loads(front[2].replace("\r\n", "\n")) if is_toml else _parse(front[2])
-        if not isinstance(members, dict):
-            return None
-        return FrontMatter(front.end(), _JsonValues().of(members, 0) or {}, language)
+        members = _parse(block) if language == "YAML" else tomllib.loads(block.replace("\r\n", "\n"))
+        return (_JsonValues().of(members, 0) or {}, None) if isinstance(members, dict) else (None, None)
     except Exception as error:  # noqa: BLE001 - TOMLDecodeError, YAMLError, and what PyYAML's constructors raise on a wrong tag
-        return FrontMatter(front.end(), {}, language, error) if _MEMBER.match(front[2]) else None
+        return ({}, error) if _MEMBER.match(block) else (None, None)
 
 
 class _JsonValues:

@@ -5,9 +5,7 @@ An unknown member is refused, because a misspelt filter that is ignored gives wr
 
 from __future__ import annotations
 
-import json
 import re
-from contextlib import suppress
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, field_validator, model_validator
@@ -20,6 +18,7 @@ from indexer.stores.fields.flatten import scalars
 from indexer.stores.port import Sort
 from search.hits import HIT_MEMBERS
 from search.query import Mode
+from search.repeated_members import repeated_member
 from search.served import MAX_HITS
 from search.server.limits import (
     MAX_BODY_BYTES,
@@ -430,14 +429,8 @@ async def body_of(request: Request, kind: type[Body]) -> Body:
 def refuse_repeated_members(body: bytes) -> None:
     """Raise Problem if an object has a member twice: the last one would be taken, such as another filter."""
 
-    def members(pairs: list[tuple[str, object]]) -> None:
-        names = [name for name, _ in pairs]
-        if len(names) > len(set(names)):
-            repeated = next(name for number, name in enumerate(names) if name in names[:number])
-            raise Problem(400, "bad-input", f"the member {repeated[:80]!r} is given twice: give it once")
-
-    with suppress(ValueError, RecursionError):  # what is not JSON is described by the validation
-        json.loads(body, object_pairs_hook=members)
+    if (repeated := repeated_member(body)) is not None:
+        raise Problem(400, "bad-input", f"the member {repeated!r} is given twice: give it once")
 
 
 def parameter(request: Request, name: str) -> str:

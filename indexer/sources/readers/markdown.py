@@ -21,7 +21,7 @@ def read(text: str) -> Content:
     starts = [0, *(newline.end() for newline in NEWLINE.finditer(body))]
     parser = MarkdownIt("commonmark").disable("inline")  # inline markup of paragraphs is most of the work
     inline = MarkdownIt("commonmark")
-    metadata = front.members if front else {}
+    metadata = dict(front.members) if front else {}
     unread = (_broken(front),) if front and front.error else ()
     headings, sections, first_heading = Headings(), [], ""
     tokens = parser.parse(body)

@@ -12,6 +12,8 @@ import docx
 import pptx
 import pytest
 
+from indexer.passages import front_matter
+from indexer.passages.cut import left_out_ranges, visible_text
 from indexer.records import Document
 from indexer.sources import Entry, encoding
 from indexer.sources.content import Unreadable
@@ -119,6 +121,20 @@ def test_front_matter_with_a_mistake_has_a_note_that_names_the_line() -> None:
         "line 3: its front matter is not read, because it is not valid YAML (mapping values are not allowed here): "
         "repair it"
     ]
+
+
+def test_front_matter_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+    parse = front_matter._parse
+    monkeypatch.setattr(front_matter, "_parse", lambda block: parsed.append(block) or parse(block))
+    text = "---\ntitle: Once upon a time\nkind: tale\n---\nA [link](u) in the text."
+    document = Document("a.md", text, format="markdown")
+    content = markdown.read(text)
+    assert (content.title, content.metadata) == ("Once upon a time", {"kind": "tale"})
+    assert markdown.read(text).title == "Once upon a time"
+    assert visible_text(document.text, "markdown").endswith("A link in the text.")
+    assert left_out_ranges(text, "markdown") == [(0, text.index("A [link]"))]
+    assert parsed == ["title: Once upon a time\nkind: tale\n"]
 
 
 def test_nested_members_of_front_matter_are_fields() -> None:
