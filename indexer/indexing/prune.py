@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from indexer.errors import BadInput
 from indexer.indexing.ingest import Run, left_out_rows
 from indexer.ledger import Code, LedgerState, Reason
-from indexer.stores.port import Snapshot
+from indexer.stores.port import LedgerRow, Snapshot
 
 _NAMED = 5
 """Maximum files that a message names. Further files are counted."""
@@ -69,20 +69,24 @@ def find_lost(snapshot: Snapshot, runs: Sequence[Run]) -> Lost:
     Args:
         runs: runs that have read their sources to the end, one after the other, under one lock.
     """
-    kept: set[str] = set()
+    lost: dict[str, None] = {}
     ignored: set[str] = set()
-    uris: dict[str, None] = {}
     doubtful: dict[str, None] = {}
-    for row in snapshot.ledger_of_documents():
-        uris[row.uri] = None
-        doubt = _doubt(runs, row.file)
-        if doubt is not None:
+
+    def is_kept(row: LedgerRow) -> bool:
+        return not _is_missing(row.state, row.reason) or not _is_covered(runs, row.file) or bool(_doubt(runs, row.file))
+
+    for row in snapshot.ledger_of_documents():  # of as many rows as there are documents, so only the lost ones are held
+        if (doubt := _doubt(runs, row.file)) is not None:
             doubtful[doubt] = None
-        if doubt is not None or not _is_missing(row.state, row.reason) or not _is_covered(runs, row.file):
-            kept.add(row.uri)
-        elif any(run.ignores(row.file) for run in runs):
-            ignored.add(row.uri)
-    lost = [uri for uri in uris if uri not in kept]
+        elif not is_kept(row):
+            lost[row.uri] = None
+            if any(run.ignores(row.file) for run in runs):
+                ignored.add(row.uri)
+    if lost:
+        for row in snapshot.ledger_of_documents():
+            if row.uri in lost and is_kept(row):
+                del lost[row.uri]
     elsewhere = [
         row.uri
         for row in left_out_rows(snapshot)

@@ -111,12 +111,15 @@ class _MboxUris:
 
     def __init__(self, mailbox: Mailbox, known: KnownFile | None) -> None:
         self._mailbox = mailbox
-        self._by_mark: dict[str, list[str]] = {}  # several uris only of messages that are equal
+        self._by_mark: dict[str, str] = {}
+        self._equal: dict[str, list[str]] = {}  # more uris of messages that are equal, by their mark
         self._known: set[str] = set()
         self._changed: set[str] = set()  # to be parsed, although the message is as it was
         self._given: set[int] = set()  # hashes of the uris of this run
         for uri, state, reason in known.entries if known is not None else ():
-            self._by_mark.setdefault(reason.mark or uri.removeprefix(mailbox.uri("")), []).append(uri)
+            mark = reason.mark or uri.removeprefix(mailbox.uri(""))
+            if self._by_mark.setdefault(mark, uri) != uri:
+                self._equal.setdefault(mark, []).append(uri)
             self._known.add(uri)
             if state not in HELD or not reason.mark:
                 self._changed.add(uri)
@@ -125,10 +128,10 @@ class _MboxUris:
 
     def recorded(self, message: Message) -> tuple[str, bool]:
         """Return the uri that the ledger has for a message, empty if it is new; and whether it need not be parsed."""
-        uris = self._by_mark.get(message.mark)
-        if not uris:
+        uri = self._by_mark.get(message.mark, "")
+        if not uri:
             return "", False
-        uri = uris.pop(0)
+        self._by_mark[message.mark] = self._equal[message.mark].pop(0) if self._equal.get(message.mark) else ""
         self._given.add(hash(uri))
         return uri, self._may_skip and uri not in self._changed
 

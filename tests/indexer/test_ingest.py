@@ -6,11 +6,13 @@ import json
 import os
 import random
 import time
-from collections.abc import Callable, Sequence
+import tracemalloc
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -28,7 +30,7 @@ from indexer.ledger import Code
 from indexer.listener import SILENT, Commit, Listener
 from indexer.sources import ReadOptions, open_sources
 from indexer.stores.local import seal
-from indexer.stores.port import ReasonCount
+from indexer.stores.port import LedgerRow, ReasonCount
 from search.cli.commands.info import _reason_rows
 from search.cli.indexing import runs as runs_cli
 
@@ -1127,3 +1129,30 @@ def test_info_shows_five_reasons_and_counts_the_others() -> None:
     lines = ["3 failed: b", "2 failed: a", "1 failed: c", "1 failed: d", "1 failed: e"]
     rest = "2 for other reasons; likewise info x.index --ledger lists all"
     assert _reason_rows(reasons, "x.index") == [("reasons", lines[0]), *(("", line) for line in [*lines[1:], rest])]
+
+
+def test_lost_documents_are_found_without_holding_the_others() -> None:
+    """A mailbox has 100,000 rows. Row 7 is gone from it, but another file has its document."""
+
+    class Rows:
+        documents = 20_000
+
+        def ledger_of_documents(self) -> Iterator[LedgerRow]:
+            for number in range(self.documents):
+                yield LedgerRow("/in/mbox", f"/in/mbox#{number}", "gone" if number in {5, 7} else "unchanged")
+            yield LedgerRow("/in/other", "/in/mbox#7", "indexed")
+
+        def ledger(self, state: str) -> Iterator[LedgerRow]:
+            return iter(())
+
+    run = SimpleNamespace(
+        sources=[SimpleNamespace(covers=lambda _: True)], unlisted=[], doubt=lambda _: None, ignores=lambda _: False
+    )
+    tracemalloc.start()
+    try:
+        lost = find_lost(cast(Any, Rows()), cast(Any, [run]))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (lost.uris, lost.ignored, lost.total) == (("/in/mbox#5",), (), 20_000)
+    assert peak < 500_000  # bytes; a set of the uris alone has 2,000,000
