@@ -8,6 +8,7 @@ costs no more than embedding again.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import sqlite3
@@ -69,7 +70,7 @@ class VectorCache:
         self._process, self._lock = os.getpid(), threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._bytes_before_check = 0
-        self._damaged = False
+        self._damaged = self._is_full = False
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """Return the undamaged rows of these keys; keys without such a row are left out."""
@@ -128,18 +129,18 @@ class VectorCache:
                 connection.execute("INSERT OR REPLACE INTO model VALUES (?, ?, ?, ?)", values)
 
     def clear(self) -> None:
-        """Remove every row. A damaged file is deleted; a file that is in use or on a full disk is not."""
+        """Remove every row. A damaged file is deleted, and one on a full disk, where removing rows needs space."""
         with self._guarded() as connection:
             if connection is not None:
                 connection.execute("DELETE FROM vector")
                 connection.execute("DELETE FROM model")
                 connection.execute("PRAGMA incremental_vacuum").fetchall()
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        if self._damaged:
+        if self._damaged or self._is_full:
             for suffix in ("", "-wal", "-shm"):
                 Path(f"{self.path}{suffix}").unlink(missing_ok=True)
             self.problems.clear()
-            self._damaged = False
+            self._damaged = self._is_full = False
 
     def limit(self, max_bytes: int) -> None:
         """Store the maximum size of the cache, and remove rows beyond it."""
@@ -188,6 +189,8 @@ class VectorCache:
     def _failed(self, error: Exception) -> None:
         refused = isinstance(error, OSError) or getattr(error, "sqlite_errorcode", 0) & 0xFF in _REFUSALS
         self._damaged = not refused
+        code = getattr(error, "sqlite_errorcode", 0)
+        self._is_full = code == sqlite3.SQLITE_FULL or getattr(error, "errno", 0) == errno.ENOSPC
         self.problems.append(
             Message(
                 f"the cache of vectors {self.path} cannot be used ({error}), so that texts are embedded without it"

@@ -14,7 +14,7 @@ from hardware import needs_root
 from opened import store_of
 
 from indexer import Document, Index
-from indexer.errors import DiskFull
+from indexer.errors import DiskFull, StorageError
 from indexer.stores.local.segments import files as segment_files
 
 ROOT = Path(__file__).parents[2]
@@ -76,6 +76,11 @@ def test_a_segment_that_cannot_be_written_leaves_nothing_behind(
         with monkeypatch.context() as patch:
             patch.setattr(segment_files.os, "fsync", full)
             with pytest.raises(DiskFull, match="No space left on device"):
+                index.compact()
+        faiss_error = "faiss::write_index(...): write error: 1 != 2 (No space left on device)\n"
+        with monkeypatch.context() as patch:
+            patch.setattr(segment_files, "sync", lambda _: (_ for _ in ()).throw(RuntimeError(faiss_error)))
+            with pytest.raises(StorageError, match=r"written \(No space left on device\); free some space and run"):
                 index.compact()
         assert list((tmp_path / "x.index" / "segments").iterdir()) == []
         index.compact()

@@ -204,6 +204,25 @@ def test_a_folder_that_cannot_be_used_is_not_taken_for_a_damaged_cache(tmp_path:
         assert "--clear" not in problem
 
 
+def test_a_cache_on_a_full_disk_can_be_cleared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite needs space to remove rows, so the file is deleted."""
+    cache = VectorCache(tmp_path / "vectors.db")
+    cache.put({b"key": b"row"})
+
+    def full() -> None:
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cache, "_open", full)
+        cache.clear()
+    assert (cache.path.exists(), cache.problems) == (False, [])
+    cache.put({b"key": b"new"})
+    assert cache.get([b"key"]) == {b"key": b"new"}
+    cache.close()
+
+
 def test_a_cache_that_another_process_holds_is_not_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vector_cache, "BUSY_SECONDS", 0.01)
     cache = VectorCache(tmp_path / "vectors.db")

@@ -153,7 +153,9 @@ def publish(
     except (OSError, RuntimeError) as error:  # FAISS raises RuntimeError for a full disk
         for path in (*paths(folder, temporary), *paths(folder, name)):
             path.unlink(missing_ok=True)
-        message = f"{folder / name}: could not be written ({error}); free some space and run again"
+        # FAISS names its source, and the reason of the operating system at the end.
+        reason = str(error).rstrip().rpartition("(")[2].rstrip(")") if isinstance(error, RuntimeError) else error
+        message = f"{folder / name}: could not be written ({reason}); free some space and run again"
         raise storage_error(message, error) from error
     size = sum(path.stat().st_size for path in paths(folder, name))
     return SegmentFile(name, kind, len(positions.passages), size, digest, stamp(folder, name), parameters)
