@@ -373,6 +373,8 @@ def test_a_word_with_a_hyphen_after_a_question_is_advised(likewise: Callable[...
         assert "Bread" not in answered.out
         assert "Tides" in answered.out
     assert "put -- before it" not in likewise("search", folder, "-dough").err
+    said = likewise("search", folder, "--mode=words", "the", "sea", "-k", "1", "-dough", "--explain", "--where", "a b")
+    assert "make the question one argument, 'the sea -dough' --mode=words -k 1 --explain --where 'a b', or" in said.err
 
 
 @pytest.mark.parametrize("question", ["-water", '-"a phrase" tea'])

@@ -46,6 +46,19 @@ def test_words_that_no_document_has_are_replaced(searcher: Searcher, question: s
     assert searcher.search(question, mode="dense").did_you_mean == ""
 
 
+@pytest.mark.parametrize(
+    ("question", "meant"),
+    [
+        ("+garden alzhimer diseese", "+garden alzheimer disease"),
+        ("alzhimer +garden diseese", ""),  # what is asked is not in one piece
+        ('"gardn"', ""),  # a note on the condition names words like it
+        ("disease +gardn", ""),
+    ],
+)
+def test_conditions_stay_as_they_were_typed(searcher: Searcher, question: str, meant: str) -> None:
+    assert searcher.search(question, mode="hybrid", literal=False).did_you_mean == meant
+
+
 def test_middles_are_the_rows_nearest_to_the_middle_of_each_group() -> None:
     angles = np.radians([0, 10, 20, 90, 100, 180])
     vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)

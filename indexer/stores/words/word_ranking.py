@@ -37,6 +37,10 @@ class Limit:
     ids: Ids
     excluded: bool
 
+    def count(self, units: int) -> int:
+        """Return how many units are left of this many in all."""
+        return units - len(self.ids) if self.excluded else len(self.ids)
+
     def flags(self, ids: Ids) -> NDArray[np.bool_]:
         """Return one flag per id (n,), ids ascending: whether the conditions leave this document or passage."""
         flags = np.zeros(len(ids), np.bool_)

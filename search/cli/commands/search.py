@@ -8,6 +8,7 @@ import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,18 +58,36 @@ class SearchCommand(RankingCommand):
     def _hint(self, typed: list[str], option: str) -> str:
         from search.cli.arguments.default_index import names_index
 
-        short = (place for place, each in enumerate(typed) if each.startswith("-") and option[1:] in each[1:])
+        words, options = self._split(typed)
+        short = (place for place, each in enumerate(words) if each.startswith("-") and option[1:] in each[1:])
         place = next(short, 0)
-        before = [each for each in typed[:place] if not each.startswith("-")]
+        before = [each for each in words[:place] if not each.startswith("-")]
         question = before[1:] if before and names_index(before[0]) else before
         if option.startswith("--"):
             return ""
-        if not question and len(typed[place]) > len(option) and not os.path.lexists(typed[place]):
-            return f"a QUERY that begins with a hyphen follows --, as in -- {shlex.quote(typed[place])}"
+        if not question and len(words[place]) > len(option) and not os.path.lexists(words[place]):
+            return f"a QUERY that begins with a hyphen follows --, as in -- {shlex.quote(words[place])}"
         if not question:
             return ""
-        whole = shlex.quote(" ".join([*question, *typed[place:]]))
+        whole = shlex.join([" ".join([*question, *words[place:]]), *options])
         return f"to leave out documents that hold a word, make the question one argument, {whole}, or put -- before it"
+
+    def _split(self, typed: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Return the words that were typed, and the options with their values."""
+        flags = {
+            name: parameter.is_flag
+            for parameter in self.params
+            if isinstance(parameter, click.Option)
+            for name in (*parameter.opts, *parameter.secondary_opts)
+        }
+        words, options, rest = list[str](), list[str](), iter(typed)
+        for each in rest:
+            if each.partition("=")[0] not in flags:
+                words.append(each)
+            else:
+                options.append(each)
+                options += [] if "=" in each or flags[each] else [*islice(rest, 1)]
+        return words, options
 
 
 @click.command(cls=SearchCommand)
