@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from search.searcher import Searcher
 
 _HELP = """\
-a question        rank the documents by it
+a question        rank the documents by it; "a phrase", +word and -word in it are conditions
 3                 open hit 3 in VISUAL or EDITOR; Enter alone opens the first one of the page
 :next             the next page of hits; also Page Down
 :mode MODE        dense, words or hybrid; F2 changes it and asks the question again
