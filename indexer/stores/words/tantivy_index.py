@@ -175,14 +175,19 @@ def restrict(field: str, ids: Ids, *, excluded: bool = False) -> Restriction:
     return (_clause(Query.boolean_query([(Occur.Should, one) for one in queries]), excluded=excluded),)
 
 
-def restrict_to(conditions: Sequence[Condition], *, none: bool = False) -> Restriction:
-    """Limit a search to the texts that meet all conditions; if `none`, to all other texts."""
-    clauses = tuple(_clause(_row_of(one.words), excluded=one.excluded) for one in conditions)
-    if not none:
-        return clauses
-    # Every text is excluded that meets them all. A query of excluded texts alone finds nothing.
-    everything = (Occur.Must, Query.const_score_query(Query.all_query(), 0.0))
-    return (_clause(Query.boolean_query([everything, *clauses]), excluded=True),)
+def restrict_to(conditions: Sequence[Condition]) -> Restriction:
+    """Limit a search to the texts that meet all conditions."""
+    return tuple(_clause(_row_of(one.words), excluded=one.excluded) for one in conditions)
+
+
+def restrict_to_others(conditions: Sequence[Condition]) -> Restriction:
+    """Limit a search to the texts that do not meet all conditions."""
+    every = (Occur.Must, Query.all_query())
+    failures = [
+        row if one.excluded else Query.boolean_query([every, (Occur.MustNot, row)])
+        for one, row in ((one, _row_of(one.words)) for one in conditions)
+    ]
+    return (_clause(Query.boolean_query([(Occur.Should, one) for one in failures]), excluded=False),)
 
 
 def _clause(query: Query, *, excluded: bool) -> tuple[Occur, Query]:

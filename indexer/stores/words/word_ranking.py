@@ -82,11 +82,15 @@ class Words:
 
     def limit(self, conditions: Conditions, unit: Unit) -> Limit:
         """Return the units that conditions leave."""
-        from indexer.stores.words.tantivy_index import restrict_to
+        from indexer.stores.words.tantivy_index import restrict_to, restrict_to_others
 
-        texts = self.of(unit)
-        excluded = 2 * texts.count_of(restrict_to(conditions)) > texts.count
-        ids = texts.ids(restrict_to(conditions, none=excluded), "id" if unit == "passage" else "document")
+        texts, limited, others = self.of(unit), restrict_to(conditions), restrict_to_others(conditions)
+        if all(one.excluded for one in conditions):  # the texts with excluded words are found sooner than the others
+            left = texts.count - texts.count_of(others)
+        else:
+            left = texts.count_of(limited)
+        excluded = 2 * left > texts.count
+        ids = texts.ids(others if excluded else limited, "id" if unit == "passage" else "document")
         return Limit(unit, ids, excluded)
 
     def rank_units(
