@@ -1,9 +1,10 @@
 """Names for the regions of a map: phrases that occur in a region and not elsewhere.
 
-The score of a phrase is a product of three: the share of the region's documents that have it, the logarithm of how much
-more frequent it is there than elsewhere, and how near the documents with the phrase are to the middle of the region in
-the space of the vectors. The last factor is low for words that any text may have, in any language. A region without
-such a phrase gets the title of its most central document.
+The score of a phrase is a product of four: the share of the region's documents that have it, the logarithm of how much
+more frequent it is there than elsewhere, how often documents repeat it, and how near the documents with the phrase are
+to the middle of the region in the space of the vectors. A text repeats what it is about, in any language, but not its
+verbs and adverbs (Church and Gale, Poisson mixtures, 1995). Words that any text may have are not near to any middle.
+Names of people before an address are left out. A region without a phrase gets the title of its most central document.
 """
 
 from __future__ import annotations
@@ -36,7 +37,14 @@ _WHOLE = 0.6
 _MIN_TOGETHER = 0.15
 """Minimum share of the documents with the rarest word of a phrase that have the phrase."""
 _CANDIDATES = 40
-_MIN_PART = 4
+_MEAN_DOCUMENTS = 5
+"""Number of documents with the mean rate of repetition that are added to those of a phrase, because few say little."""
+_UNREPEATED = 0.05
+"""Rate of repetition that every phrase has, because short texts repeat nothing."""
+_PERSON = 3
+"""A word belongs to people if it is in no more than so many times the documents in which it is part of a name before an
+address."""
+_MIN_PART = 3
 """Minimum letters of a stem that another stem may not contain."""
 _TITLE_WEIGHT = 1.5
 _TITLE_CHARACTERS = 60
@@ -52,11 +60,14 @@ class Names:
         self._titles, self._vectors = titles, vectors - vectors.mean(axis=0)
         self._phrases = read_phrases(titles[self._read], texts[self._read], analysis)
         frequency = Counter(chain.from_iterable(self._phrases.of_documents))
+        people = {word for word, count in self._phrases.people.items() if frequency[word,] <= _PERSON * count}
         self._terms = sorted(
             phrase
             for phrase, documents in frequency.items()
             if documents >= max(_MIN_DOCUMENTS, _MIN_TOGETHER * min(frequency[word,] for word in phrase))
+            and not people.issuperset(phrase)
         )
+        self._repeats = self._repeat_rates(frequency)
         position = {phrase: at for at, phrase in enumerate(self._terms)}
         columns, weights, ends = list[int](), list[float](), [0]
         for phrases, titled in zip(self._phrases.of_documents, self._phrases.of_titles, strict=True):
@@ -68,6 +79,19 @@ class Names:
         self._weights = csr_array((np.array(weights, np.float32), np.array(columns, np.int32), np.array(ends)), shape)
         self._has = self._weights.copy()
         self._has.data[:] = 1
+
+    def _repeat_rates(self, frequency: Counter[Phrase]) -> NDArray[np.floating]:
+        """Return for each term the share of its documents that repeat it; for a longer one the smallest share of its
+        words, because texts shorten a phrase when they repeat it."""
+        repeated = Counter(chain.from_iterable(self._phrases.repeated))
+        documents = max(1, sum(frequency[term] for term in self._terms))
+        mean = sum(repeated[term] for term in self._terms) / documents
+
+        def rate(phrase: Phrase) -> float:
+            return (repeated[phrase] + _MEAN_DOCUMENTS * mean) / (frequency[phrase] + _MEAN_DOCUMENTS)
+
+        words = [[(word,) for word in term if frequency[word,]] for term in self._terms]  # none without spaces
+        return np.array([min(map(rate, of), default=rate(term)) for term, of in zip(self._terms, words, strict=True)])
 
     def of_regions(self, regions: NDArray[np.intp], count: int) -> Iterator[tuple[str, ...]]:
         """Yield the name of each region.
@@ -89,7 +113,8 @@ class Names:
             share = weights / max(1, len(rows))
             elsewhere = (everywhere - weights + 0.5) / (len(read) - len(rows) + 1)
             lift = share / elsewhere
-            scores = np.where((share >= _MIN_SHARE) & (lift >= _MIN_LIFT), share * np.log(np.maximum(lift, 1)), 0)
+            scores = share * np.log(np.maximum(lift, 1)) * (_UNREPEATED + self._repeats)
+            scores[(share < _MIN_SHARE) | (lift < _MIN_LIFT)] = 0
             best = np.argsort(-scores, kind="stable")[: 5 * _CANDIDATES]
             best = best[scores[best] > 0]
             nearness = self._has[:, best].T @ (vectors @ middle) / self._has[:, best].sum(axis=0)
@@ -110,7 +135,9 @@ class Names:
             wholes = [
                 other
                 for other in best
-                if documents[other] >= _WHOLE * documents[term] and _is_within(phrase, self._terms[other])
+                if documents[other] >= _WHOLE * documents[term]
+                and self._repeats[other] >= _WHOLE * self._repeats[term]
+                and _is_within(phrase, self._terms[other])
             ]
             longest = max([term, *wholes], key=lambda other: (len(self._terms[other]), documents[other]))
             names.append(self._terms[longest])

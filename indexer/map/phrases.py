@@ -24,7 +24,10 @@ _LINE_SHARE = 0.12
 """Share of documents from which a line that begins with the same words in each is left out."""
 
 _ADDRESS = re.compile(r"\S+@\S+")
-_NOT_TEXT = re.compile(r"(?:https?:|www\.|file:)\S+|:[\w:+-]+:(?=`)|<[^<>]{0,200}>|\S*[\\/_=]\S*")
+_NOT_TEXT = re.compile(
+    r"(?m:^[ \t]*(?:from[ \t]+\S+[ \t]+import|import|#[ \t]*include)\b.*)|"
+    r"(?:https?:|www\.|file:)\S+|:[\w:+-]+:(?=`)|<[^<>]{0,200}>|\S*[\\/_=]\S*"
+)
 _WORD = re.compile(rf"[{UNSPACED}]+|[^\W\d_{UNSPACED}](?:[\w'’\-]*[^\W_])?")
 _CLAUSE = re.compile(r"[.,;:!?()\[\]{}\"“”„«»…|/*`+<>。、，；：！？（）「」『』《》〈〉·،؛؟]+|\s[-–—]+\s|\n\s*\n")
 _LABEL = re.compile(r"^\s*(?:[#*=.-]+\s*)?([^\W\d_][^:\n]{0,28}):(?:\s|$)")
@@ -37,6 +40,8 @@ _ARABIC_STOP_WORDS = frozenset(
     """.split()  # noqa: SIM905
 )
 """The engine has no list for Arabic."""
+_PERSON = re.compile(r"([^\W\d_][^,;:<>()\n]{2,50}?)\s*<[^<>\s]+@[^<>\s]+>")
+"""A name before an address."""
 _HASH = re.compile(r"\d.*\d.*\d|^.{26,}$")
 
 Phrase = tuple[str, ...]
@@ -50,12 +55,16 @@ class Phrases:
     Attributes:
         of_documents: the phrases of each document.
         of_titles: the phrases of each document's title.
+        repeated: the phrases that each document has more than once, its title included.
         spelling: how each phrase is written, by frequency.
+        people: in how many documents each word is part of a name before an address.
     """
 
     of_documents: list[set[Phrase]]
     of_titles: list[set[Phrase]]
+    repeated: list[set[Phrase]]
     spelling: dict[Phrase, Counter[str]]
+    people: Counter[str]
 
     def written(self, phrase: Phrase) -> str:
         """Return a phrase as it is written most often; in small letters if some documents write it so."""
@@ -85,16 +94,20 @@ def read_phrases(titles: Sequence[str], texts: Sequence[str], analysis: Analysis
 
     starts = [text[:_CHARACTERS] for text in texts]
     common = _common_lines(starts)
-    phrases = Phrases([], [], defaultdict(Counter))
+    phrases = Phrases([], [], [], defaultdict(Counter), Counter())
     for title, start in zip(titles, starts, strict=True):
-        found: list[set[Phrase]] = []
+        names = _phrases(" | ".join(_PERSON.findall(start)), stem)
+        phrases.people.update({word for phrase, spelling in names if spelling.istitle() for word in phrase})
+        found: list[Counter[Phrase]] = []
         for text in (title, "\n".join(_own_lines(start, common)).strip() or start):
-            found.append(set())
+            found.append(Counter())
             for phrase, spelling in _phrases(text, stem):
-                found[-1].add(phrase)
+                found[-1][phrase] += 1
                 phrases.spelling[phrase][spelling] += 1
-        phrases.of_titles.append(found[0])
-        phrases.of_documents.append(found[0] | found[1])
+        every = found[0] + found[1]
+        phrases.of_titles.append(set(found[0]))
+        phrases.of_documents.append(set(every))
+        phrases.repeated.append({phrase for phrase, count in every.items() if count > 1})
     return phrases
 
 

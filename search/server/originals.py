@@ -1,6 +1,7 @@
 """The originals of documents over HTTP: the file, or the picture of a page. Only if the operator allows it.
 
-A browser opens only pictures and plain text by itself, in a sandbox in which nothing runs; everything else is saved.
+A browser opens only pictures, plain text and PDFs by itself, in a sandbox in which nothing runs, and saves everything
+else. The viewers of PDFs of Chromium and Firefox work in this sandbox, and open the page that #page= names.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ POLICY = "sandbox; default-src 'none'; frame-ancestors 'none'"
 """The Content-Security-Policy of originals."""
 
 MAX_MARKS = 2
+_SHOWN = ("text/plain", "application/pdf")
 _MARK = re.compile(r"(\d{1,12})-(\d{1,12})", re.ASCII)
 
 
@@ -57,7 +59,7 @@ def answer_original(served: ServedIndex, request: Request) -> Response:
         details = {"Likewise-Pages": str(picture.pages), "Likewise-Marked": "true" if picture.is_marked else "false"}
     else:
         content, details = original.read(), {}
-    is_shown = media_type == "text/plain" or media_type.startswith("image/")
+    is_shown = media_type in _SHOWN or media_type.startswith("image/")
     if media_type == "text/plain":
         media_type += _charset(content)
     return Response(

@@ -107,6 +107,23 @@ def test_a_name_is_not_taken_from_headers_addresses_and_headings() -> None:
     assert named(texts) == [(topic,) for topic in TOPICS]
 
 
+def test_a_name_is_what_texts_repeat_and_no_person_and_no_import() -> None:
+    """The verbs of this text are as frequent in the region as its topic, and so are its author and its import."""
+    texts = [
+        f"import {topic[:4]}lib\n\nIt {verb} a {topic}, and a {topic} {second}. {who}, {who} said {n}.\n"
+        + (f"Write to {who} <{who[:3]}@example.org>" if n < 30 else "")
+        for n in range(60)
+        for topic, verb, second, who in [
+            (
+                ("crater", "occurs", "moves", "Ann Smith"),
+                ("oven", "warms", "bakes", "Bob Jones"),
+                ("brake", "slows", "stops", "Cem Kaya"),
+            )[n % 3]
+        ]
+    ]
+    assert named(texts) == [("crater",), ("oven",), ("brake",)]
+
+
 def test_a_region_without_phrases_of_its_own_has_the_title_of_its_most_central_document() -> None:
     titles = [f"{('Sky', 'Bread', 'Cars')[n % 3]} {chr(97 + n // 3) * 3}" for n in range(60)]
     titles = [title.split()[1] if n // 3 else title for n, title in enumerate(titles)]

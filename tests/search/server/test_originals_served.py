@@ -50,7 +50,7 @@ def test_originals_are_shown_if_the_operator_allows_it(
         assert answer.headers["x-content-type-options"] == "nosniff"
     sent = {name: (a.headers["content-type"], a.headers["content-disposition"]) for name, a in answers.items()}
     assert sent == {
-        "päper.pdf": ("application/pdf", "attachment; filename*=UTF-8''p%C3%A4per.pdf"),
+        "päper.pdf": ("application/pdf", "inline; filename*=UTF-8''p%C3%A4per.pdf"),
         "page.html": ("application/octet-stream", "attachment; filename*=UTF-8''page.html"),
         "code.py": ("text/plain; charset=utf-8", "inline; filename*=UTF-8''code.py"),
     }

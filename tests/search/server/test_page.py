@@ -1228,12 +1228,54 @@ def test_the_page_of_a_pdf_is_shown_above_its_text(
         tab.page.locator("#hits a.title").first.press("Enter")
         picture = tab.page.get_by_role("img", name="Page 2. Its text is below.")
         expect(picture).to_have_js_property("naturalWidth", 1200)
-        expect(tab.page.locator("figure")).to_contain_text("Page 2 of 2")
+        expect(tab.page.locator("figure.original")).to_contain_text("Page 2 of 2")
         assert "mark=" in str(picture.get_attribute("src"))
         tab.page.get_by_role("button", name="Previous page").press("Enter")
         expect(tab.page.get_by_role("img", name="Page 1. Its text is below.")).to_be_visible()
-        expect(tab.page.get_by_role("link", name="Save the original")).to_be_visible()
+        original = tab.page.get_by_role("link", name="Open the original")
+        expect(original).to_have_attribute("href", re.compile(r"original\?uri=.*sky\.pdf#page=2$"))
         assert violations(tab.page) == []
+        tab.page.goto("about:blank")
+
+
+@in_browser
+def test_a_source_opens_at_its_line_and_a_pdf_within_twelve_keys(
+    open_tab: Callable[..., Tab], tmp_path: Path, likewise: Callable[..., Any]
+) -> None:
+    """From opening the page to the original, with the keyboard alone."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    lines = [*(f"value_{n} = {n}" for n in range(400)), "def comet():", "    return 'a tail - and more'", "x = 1"]
+    (folder / "sky.py").write_text("\n".join(lines))
+    pdf_files.write(folder / "sky.pdf", "BT /F1 12 Tf 50 700 Td (A planet has moons.) Tj ET")
+    for file in folder.iterdir():
+        os.utime(file, (1_700_000_000, 1_700_000_000))
+    likewise("index", tmp_path / "sky.index", folder)
+    with serving_here(create_app({"sky": str(tmp_path / "sky.index")}, originals=True)) as port:
+        tab = open_tab(Site(port, {}))
+        tab.go("?q=comet+tail&mode=words")
+        tab.page.locator("#hits a.title").first.click()
+        with tab.page.context.expect_page() as opened:
+            tab.page.get_by_role("link", name="Open the original").click()
+        source = opened.value
+        for _ in range(100):
+            if source.evaluate("scrollY > 0"):
+                break
+            source.wait_for_timeout(25)
+        assert "#:~:text=" in str(source.evaluate("performance.getEntriesByType('navigation')[0].name"))
+        assert source.evaluate("document.documentElement.scrollHeight - scrollY") < 2 * 900  # the last of 403 lines
+
+        tab.go("?mode=words")
+        expect(tab.page.locator("#question")).to_be_focused()
+        keys = [*"planet", "ArrowDown", "Enter"]
+        for key in keys:
+            if key == "ArrowDown":
+                expect(tab.page.locator("#hits")).to_have_attribute("data-question", "planet")
+            tab.page.keyboard.press(key)
+        picture = tab.page.get_by_role("img", name="Page 1. Its text is below.")
+        expect(picture).to_have_js_property("naturalWidth", 1200)
+        assert len(keys) <= 12
+        source.close()
         tab.page.goto("about:blank")
 
 

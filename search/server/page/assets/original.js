@@ -1,6 +1,8 @@
-// The original of a document beside its text: the page of a PDF with the passage marked, or a picture, and a link to it.
+// The original of a document beside its text: the page of a PDF with the passage marked, or a picture, and a link that
+// opens it at that page, or a text at the line of the passage.
 
 import { byId, element } from "./element.js";
+import { offsetsOf } from "./marks.js";
 import { originalAddress } from "./service.js";
 
 /**
@@ -13,8 +15,8 @@ export function drawOriginal(index, document_, at, hit) {
   const link = byId("reader-original");
   link.hidden = !original;
   if (!original) return null;
-  const isShown = original === "text/plain" || original.startsWith("image/");
-  link.href = originalAddress(index, { uri });
+  const isShown = ["text/plain", "application/pdf"].includes(original) || original.startsWith("image/");
+  link.href = originalAddress(index, { uri }) + (original === "text/plain" && at ? atLine(document_.text, at) : "");
   link.textContent = isShown ? "Open the original" : "Save the original";
   if (isShown) Object.assign(link, { target: "_blank", rel: "noopener" });
   else link.removeAttribute("target");
@@ -25,7 +27,16 @@ export function drawOriginal(index, document_, at, hit) {
   const first = sections.findLast((section) => section.page && section.start <= start)?.page ?? pages[0];
   const sentence = hit?.why?.sentence;
   const mark = [...(at ? [at] : []), ...(sentence ? [`${sentence.start}-${sentence.end}`] : [])];
+  link.href += `#page=${first}`;
   return drawPages(first, document_.metadata.pages ?? pages.at(-1), (page) => originalAddress(index, { uri, page, mark }));
+}
+
+/** Return the fragment of an address at which browsers open a text: the first line of a passage that is nowhere else. */
+function atLine(text, at) {
+  const [start, end] = at.split("-").map((offset) => offsetsOf(text)(Number(offset)));
+  const lines = text.slice(start, end).split("\n").map((line) => line.trim()).filter(Boolean);
+  const line = lines.find((each) => text.indexOf(each) === text.lastIndexOf(each)) ?? lines[0] ?? "";
+  return `#:~:text=${encodeURIComponent(line).replaceAll("-", "%2D")}`;
 }
 
 /** Return a page with buttons to the others. */
