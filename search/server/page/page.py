@@ -31,18 +31,19 @@ _TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-_MAIN, _LATER = "page.js", "map.js"
-"""The modules that begin a script: the page, and what it imports when it is first needed."""
+_SCRIPTS = ("early.js", "page.js", "map.js")
+"""The modules that begin a script: what asks the first question, the page, and what it imports when it is needed."""
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./([\w.]+)";$', re.MULTILINE)
 _COMMENT_OR_INDENTATION = re.compile(r"^[ \t]*(?://[^\n]*\n|/\*\*.*?\*/\n)?", re.MULTILINE | re.DOTALL)
 _EXPORT = re.compile(r"^export ((?:async function|function|class|const) (\w+))", re.MULTILINE)
 
 
 class Page:
-    """The files of the page, read once. The modules are joined to two scripts, without comments and indentation.
+    """The files of the page, read once. The modules are joined to three scripts, without comments and indentation.
 
     With 400 ms per round trip, a browser has twenty modules after four round trips, although it is told of all of
-    them at first. The map is a third of the modules, and most visits do without it. The addresses contain a hash of
+    them at first. The map is a third of the modules, and most visits do without it. The first script is a tenth, and
+    asks the question of the address while the others arrive. The addresses contain a hash of
     all files: a browser keeps the files for a year, and an old script never meets a new service, because the first
     page, for which a browser asks each time, names the files of this version.
     """
@@ -50,13 +51,13 @@ class Page:
     def __init__(self) -> None:
         files = {file.name: file.read_bytes() for file in FOLDER.iterdir() if file.suffix in _TYPES}
         modules: dict[str, str] = {}
-        main = "".join(_joined(files, _MAIN, modules))
-        shared = f"{{ {', '.join(modules.values())} }}"
-        later = "".join(_joined(files, _LATER, modules))
-        files[_MAIN] = f"{main}export {shared};\n".encode()
-        files[_LATER] = f'import {shared} from "./{_MAIN}";\n{later}export default {modules[_LATER]};\n'.encode()
-        scripts = (_MAIN, _LATER)
-        self._files = {name: content for name, content in files.items() if name in scripts or not name.endswith(".js")}
+        scripts: dict[str, bytes] = {}
+        for script in _SCRIPTS:
+            imports = [f'import {{ {", ".join(modules.values())} }} from "./{name}";\n' for name in [*scripts][-1:]]
+            source = "".join(_joined(files, script, modules))
+            exports = f"export {{ {', '.join(modules.values())} }};\nexport default {modules[script]};\n"
+            scripts[script] = "".join([*imports, source, exports]).encode()
+        self._files = {name: content for name, content in files.items() if not name.endswith(".js")} | scripts
         self._version = sha256(b"\0".join(self._files[name] for name in sorted(self._files))).hexdigest()[:16]
         self._files[_FIRST] = self._files[_FIRST].replace(b'"page/', f'"page/{self._version}/'.encode())
         self._tag = f'"{sha256(self._files[_FIRST]).hexdigest()[:32]}"'

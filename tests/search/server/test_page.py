@@ -150,18 +150,20 @@ def test_no_file_parses_html_or_runs_text(files: dict[str, Any]) -> None:
     assert 'setTimeout("' not in "".join(answer.text for answer in files.values())
 
 
-def test_every_module_is_in_one_of_the_two_scripts_once(shared: TestClient, files: dict[str, Any]) -> None:
-    assert files.keys() == {"index.html", "page.css", "page.js", "icon.svg"}
-    main = files["page.js"].text
+def test_every_module_is_in_one_of_the_three_scripts_once(shared: TestClient, files: dict[str, Any]) -> None:
+    assert files.keys() == {"index.html", "page.css", "early.js", "page.js", "icon.svg"}
+    early, main = files["early.js"].text, files["page.js"].text
     later = shared.get(files["page.js"].url.path.replace("page.js", "map.js")).text
     modules = [
-        [int(number) for number in re.findall(r"^const module(\d+) =", each, re.MULTILINE)] for each in (main, later)
+        [int(number) for number in re.findall(r"^const module(\d+) =", each, re.MULTILINE)]
+        for each in (early, main, later)
     ]
     count = len(list(FOLDER.glob("*.js")))
-    assert modules == [list(range(count - 2)), [count - 2, count - 1]]
+    assert modules == [list(range(5)), list(range(5, count - 2)), [count - 2, count - 1]]
     assert [("class MapView" in each, "class Picture" in each) for each in (main, later)] == [(False,) * 2, (True,) * 2]
     assert main.count("import(") == 1
-    assert re.findall(r"^import .* from (.*);$", later, re.MULTILINE) == ['"./page.js"']
+    imported = [re.findall(r"^import .* from (.*);$", each, re.MULTILINE) for each in (early, main, later)]
+    assert imported == [[], ['"./early.js"'], ['"./page.js"']]
 
 
 def test_wheels_hold_the_files() -> None:
@@ -533,6 +535,33 @@ def test_a_link_shows_what_was_shown(tab: Tab, open_tab: Callable[..., Tab]) -> 
     expect(other.page.locator("#status")).to_contain_text("4 documents that pass")
     expect(other.page).not_to_have_url(re.compile("open="))
     assert other.titles == tab.titles
+
+
+@in_browser
+def test_the_question_of_an_address_is_asked_once_before_the_page_is_there(tab: Tab) -> None:
+    held: list[Route] = []
+    asked: list[dict[str, Any]] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    tab.page.route("**/page.js", hold)
+    tab.page.on("request", lambda request: request.url.endswith("/search") and asked.append(request.post_data_json))
+    for query in ("?index=papers&q=moon&pick=%5B%22lang%22%2C%22%3D%22%2C%22en%22%5D", "?q=moon"):
+        with tab.page.expect_request("**/papers/search"):
+            tab.page.goto(tab.site.address + query, wait_until="commit")
+        for _ in range(200):
+            if held:
+                break
+            tab.page.wait_for_timeout(25)
+        expect(tab.page.locator("#hits > li")).to_have_count(0)
+        held.pop().continue_()
+        expect(tab.page.locator("#hits a.title").first).to_have_text("Moon")
+        expect(tab.page.locator(".sentence").first).to_be_visible()
+        assert [("explain" in body, body.get("where")) for body in asked] == [
+            (is_explained, '`lang` in ("en")' if "pick" in query else None) for is_explained in (False, True)
+        ]
+        asked.clear()
 
 
 @in_browser
