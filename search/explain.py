@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from indexer.encoders import Encoder, steady
+from indexer.errors import NothingKnown
 from indexer.passages.markup import VisibleText
 from indexer.passages.sentences import sentence_ends
 from indexer.records import Vector
@@ -31,12 +32,22 @@ def add_sentences(hits: Sequence[Hit], encoder: Encoder, question: Vector) -> li
             spans.append((hit, start, end))
             texts.append(visible.part(start, end))
     readable = [number for number, offsets in enumerate(encoder.offsets(texts)) if len(offsets)]
+    cosines = np.full(len(texts), -np.inf)
+    while readable:
+        try:
+            rows = steady(encoder).encode([texts[number] for number in readable], role="document", truncate=True)
+        except NothingKnown as error:  # a static model has vectors only for some tokens
+            unknown = {readable[text] for text in error.texts}
+            readable = [number for number in readable if number not in unknown]
+        else:
+            cosines[readable] = rows @ question
+            break
     if not readable:
         return list(hits)
-    spans, texts = [spans[number] for number in readable], [texts[number] for number in readable]
-    cosines = steady(encoder).encode(texts, role="document", truncate=True) @ question
     best: dict[int, dict[str, Any]] = {}
     for row in np.argsort(cosines, kind="stable").tolist():  # ascending: the nearest sentence of a hit is set last
+        if np.isneginf(cosines[row]):
+            continue
         hit, start, end = spans[row]
         sentence = {"text": hit.text[start:end], "start": hit.start + start, "end": hit.start + end}
         best[id(hit)] = sentence | {"cosine": float(cosines[row])}

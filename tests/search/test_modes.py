@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import log
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from contracts.reference import ReferenceSnapshot
 from opened import store_of
 
 from indexer import Document, Index
-from indexer.errors import BadInput
+from indexer.errors import BadInput, NothingKnown
 from indexer.stores.addresses.open import open_store
 from indexer.stores.port import Unit
 from search import Searcher
@@ -191,6 +191,27 @@ def test_a_sentence_that_the_model_cannot_read_is_passed_by(
         searcher.search("bank river", explain=True)
     assert "Of the river." in encoder.seen
     assert "***" not in encoder.seen
+
+
+@pytest.mark.usefixtures("in_memory")
+def test_a_sentence_that_the_model_has_no_vector_for_is_passed_by(
+    tmp_path: Path, encoder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A static model has a vector for some tokens alone."""
+    whole = type(encoder).encode
+
+    def encode(self: Any, texts: Sequence[str], **options: Any) -> Any:
+        if unknown := [number for number, text in enumerate(texts) if text.startswith("Zz")]:
+            raise NothingKnown(unknown, "static")
+        return whole(self, texts, **options)
+
+    with Index.create(tmp_path / "x.index", encoder) as index:
+        index.add([Document("a", "A bank. Zz zz. Of the river.\n\nZzz."), Document("b", "Zz zzz. Zz.")])
+    monkeypatch.setattr(type(encoder), "encode", encode)
+    with Searcher(tmp_path / "x.index") as searcher:
+        hits = searcher.search("bank river", explain=True)
+    sentences = {hit.uri: hit.why["sentence"] for hit in hits}
+    assert (sentences["a"]["text"], sentences["b"]) == ("Of the river.", None)
 
 
 def test_the_nearest_sentence_is_found_on_request(collection: Path, encoder: Any) -> None:

@@ -909,7 +909,8 @@ def test_marks_of_markup_are_not_shown_and_code_stays(tab: Tab) -> None:
     listed = (
         "- The sun shines, so::\n\n      sun()\n\n  and it is day.\n\n.. note::\n\n   The earth is near.\n\n"
         ".. code-block:: python\n\n   earth()\n\n     for::\n\n"
-        "Text.\n\n  A quoted paragraph::\n\n    near()\n\n      far()\n   \n  It ends here.\n"
+        "Text.\n\n  A quoted paragraph::\n\n    near()\n\n      far()\n   \n  It ends here.\n\n"
+        ".. _Sky: https://example.org/\n.. [1] A footnote.\n"
     )
     hit = {"title": "", "start": 0, "score": 1, "page": None, "line": None, "heading": "", "path": None, "metadata": {}}
     found = [hit | {"uri": name, "text": text, "format": name} for name, text in (("markdown", markdown), ("rst", rst))]
@@ -925,7 +926,7 @@ def test_marks_of_markup_are_not_shown_and_code_stays(tab: Tab) -> None:
         [
             *("- The sun shines, so:", "      sun()", "and it is day.", "note", "The earth is near."),
             *("code-block python", "   earth()\n\n     for::", "Text.", "A quoted paragraph:"),
-            *("    near()\n\n      far()", "It ends here."),
+            *("    near()\n\n      far()", "It ends here.", "[1] A footnote."),
         ],
     ]
     assert tab.page.locator("#hits .passage code").all_inner_texts() == ["month", "code *x*"]

@@ -12,7 +12,7 @@ const HIDDEN = {
   rst: [
     /^[ \t]*([=\-~'"^#*+_.:])\1{2,}[ \t]*$/gm, /:[a-zA-Z][\w.:-]*:(?=`)/g, /[ \t]*<[^<>`\n]+>(?=`__?)/g, /(?<=`)__?(?!\w)/g,
     /^[ \t]*\.\. +(?=[\w-]+::)/gm, /(?<=^[ \t]*\.\. +[\w-]+)::/gm, /^[ \t]*:[\w-]+:[ \t]*$/gm, /\*\*/g, /(?<=:):(?=[ \t]*$)/gm,
-    /(?<![\w*])\*(?=[^\s*])|(?<=[^\s*])\*(?![\w*])/g, /(?<=\w)__?(?=[\s.,;:!?)]|$)/g,
+    /^[ \t]*\.\. _[^:\n]+:.*$/gm, /^[ \t]*\.\. (?=\[)/gm, /(?<![\w*])\*(?=[^\s*])|(?<=[^\s*])\*(?![\w*])/g, /(?<=\w)__?(?=[\s.,;:!?)]|$)/g,
   ],
 };
 const INLINE_CODE = { markdown: /(`+)([^`\n]+)\1/g, rst: /(``)([^`\n]+)``/g };
@@ -20,7 +20,7 @@ const CODE_BLOCKS = { markdown: /^[ \t]*(```|~~~).*\n[\s\S]*?(?:^[ \t]*\1[ \t]*$
 /** A line of reStructuredText after which a block of code begins, with its indentation, that of its item included. */
 const RST_OPENING = /^([ \t]*(?:(?:[-*+•]|\w{1,3}[.)])[ \t]+)?)(?:(?!\.\. ).*::|\.\. (?:code|code-block|sourcecode|parsed-literal|productionlist|math|doctest)::.*)[ \t]*\n/gm;
 /** Where a paragraph of marked up text ends: at an empty line, after a heading, and before an item, a row or a field. */
-const GAP = /\n[ \t]*\n\s*|(?<=^#{1,6}[ \t].*)\n|\n(?=[ \t]*(?:[-*+•]|\d{1,3}[.)]|\|)[ \t]|#{1,6}[ \t]|:?[A-Z][\w-]{0,30}:[ \t])/gm;
+const GAP = /\n[ \t]*\n\s*|(?<=^#{1,6}[ \t].*)\n|\n(?=[ \t]*(?:\.\.|[-*+•]|\d{1,3}[.)]|\|)[ \t]|#{1,6}[ \t]|:?[A-Z][\w-]{0,30}:[ \t])/gm;
 const EMPTY_LINES = /\n[ \t]*\n\s*/g;
 const HEADING = { markdown: /^#{1,6}[ \t].*$/, rst: /^.+\n[ \t]*([=\-~^"'#*+.])\1{2,}\s*$/ };
 const ITEM = /^[ \t]*(?:[-*+•]|\d{1,3}[.)]|\|)[ \t]/;

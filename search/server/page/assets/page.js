@@ -317,7 +317,7 @@ function compare(asked, answer, compared) {
 }
 
 function drawNotices(answer) {
-  const notices = (answer.notes ?? []).map((note) => element("p", { className: "note" }, note,
+  const notices = (answer.notes ?? []).map((note) => element("p", { className: "note" }, note, " ",
     note.startsWith("read as conditions: ") && element("button", { type: "button", on: { click: () => choose({ literal: true }) } }, "Ask for the text as it stands")));
   if (answer.answered === false && answer.hits.length) {
     notices.unshift(element("div", { className: "unanswered", role: "status" },
