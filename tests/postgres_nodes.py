@@ -14,11 +14,13 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import psutil
 import psycopg
 import pytest
 
@@ -77,6 +79,20 @@ class Node:
 
     def stop(self, mode: str = "immediate") -> None:
         self.run(f"{_BIN}/pg_ctl", "-D", self.data, "-m", mode, "-w", "-t", "600", "stop")
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Have it answer nothing, without an end to its connections."""
+        process = psutil.Process(int((self.root / self.data[1:] / "postmaster.pid").read_text().split()[0]))
+        process.suspend()  # before its children are listed, so that it starts no others
+        stopped = [process, *process.children(recursive=True)]
+        try:
+            for each in stopped:
+                each.suspend()
+            yield
+        finally:
+            for each in reversed(stopped):
+                each.resume()
 
     def sql(self, *statements: str) -> None:
         with psycopg.connect(self.uri, autocommit=True) as connection:

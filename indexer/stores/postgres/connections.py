@@ -44,6 +44,9 @@ TRIAL_SECONDS = 2
 """Maximum seconds that this connection waits. If it gets no answer either, the server is down; else the statement is
 slow. The least that psycopg allows."""
 
+NODE_SECONDS = 5
+"""Maximum seconds that the server then waits for a connection to each node of Citus."""
+
 _TURN_SECONDS = 0.1
 """Maximum seconds that a thread waits while another thread tries a server that did not answer before."""
 
@@ -114,7 +117,7 @@ class DeadlineConnection(psycopg.Connection[Any]):
 
         Raises:
             DeadlinePassed: the time of the question is over.
-            ServerSilent: the server answers neither this connection nor a new one.
+            ServerSilent: the server answers neither this connection nor a new one, or a node of Citus is silent.
         """
         try:
             ready = next(gen)
@@ -124,24 +127,35 @@ class DeadlineConnection(psycopg.Connection[Any]):
                 self.deadline.check()
                 if resumed:
                     since = time.monotonic()
-                elif self.seconds is None and time.monotonic() - since > SILENT_SECONDS:
-                    self._require_server()
+                elif self.seconds is None and self.address and time.monotonic() - since > SILENT_SECONDS:
+                    _require_answers(self.address)
                     since = time.monotonic()
                 ready = gen.send(resumed)
         except StopIteration as stop:
             result: T = stop.value
             return result
 
-    def _require_server(self) -> None:
-        """Raise ServerSilent if the server does not answer a new connection. An error is an answer."""
-        if self.address is None:
-            return
-        try:
-            psycopg.connect(self.address.conninfo, connect_timeout=TRIAL_SECONDS).close()
-        except errors.ConnectionTimeout:
-            raise ServerSilent(f"the server did not answer within {SILENT_SECONDS + TRIAL_SECONDS:g} s") from None
-        except psycopg.Error:
-            return
+
+_SILENT_NODE = (
+    f"SET LOCAL citus.node_connection_timeout = '{NODE_SECONDS}s'; "
+    "SELECT nodename || ':' || nodeport FROM pg_dist_node WHERE isactive AND noderole = 'primary'"
+    " AND NOT citus_check_connection_to_node(nodename, nodeport) LIMIT 1"
+)
+
+
+def _require_answers(address: Address) -> None:
+    """Raise ServerSilent if the server, or a node of Citus, does not answer a new connection. An error is an answer."""
+    try:
+        with DeadlineConnection.connect(address.conninfo, autocommit=True, connect_timeout=TRIAL_SECONDS) as trial:
+            cursor = trial.execute(_SILENT_NODE)  # an error in a database without Citus
+            cursor.nextset()
+            row = cursor.fetchone()
+    except errors.ConnectionTimeout:
+        raise ServerSilent(f"the server did not answer within {SILENT_SECONDS + TRIAL_SECONDS:g} s") from None
+    except psycopg.Error:
+        return
+    if row is not None:
+        raise ServerSilent(f"the node {row[0]} did not answer within {SILENT_SECONDS + NODE_SECONDS:g} s")
 
 
 class Connections:
@@ -221,6 +235,7 @@ class Connections:
         if begun_at < self._silent_at or not trial.acquire(timeout=_TURN_SECONDS):
             raise ServerSilent("the server does not answer")
         try:
+            _require_answers(self._address)
             yield
         finally:
             trial.release()

@@ -244,6 +244,34 @@ def test_a_dead_node_is_one_line(address: str, likewise: Callable[..., Any]) -> 
         assert index.count({"n": {">=": 0}}) == 30
 
 
+def test_a_hung_node_is_one_line(address: str) -> None:
+    """The node holds its connections and answers nothing, so that the coordinator waits for it without end."""
+    rows = _rows(30)
+    with Index.create(address, dimensions=8) as index, Searcher(address) as searcher:
+        index.add(_documents(30), vectors=rows)
+        asks: tuple[Callable[[], object], ...] = (
+            lambda: searcher.search_vector(rows[3], 1),
+            lambda: searcher.count({"n": {">=": 0}}),
+            lambda: index.remove(["d1"]),
+        )
+        searcher.search_vector(rows[3], 1)
+        node = nodes()[1]
+        with node.paused():
+            for ask in asks:
+                with pytest.raises(IndexUnavailable, match=f"the node 127.0.0.1:{node.port} did not answer") as error:
+                    ask()
+                assert "\n" not in str(error.value)
+        assert [hit.uri for hit in searcher.search_vector(rows[3], 1)] == ["d3"]
+        while True:  # until the time-out of this module: the write that was given up may hold its locks for a moment
+            try:
+                assert index.remove(["d1"], missing_ok=True) <= 1
+                break
+            except IndexUnavailable:
+                continue
+        assert len(index) == 29
+        assert index.check().ok
+
+
 def test_a_commit_that_a_node_has_not_completed_is_waited_for(address: str, coordinator: Node) -> None:
     """A shard that shows an earlier commit than the registry is what a crash between the two leaves."""
     with Index.create(address, dimensions=8) as index:
