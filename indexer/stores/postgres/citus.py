@@ -20,6 +20,7 @@ STUCK_SECONDS = 5.0
 
 BEGIN = (
     "SET LOCAL citus.max_adaptive_executor_pool_size = 1",  # one connection for each node, and so one snapshot
+    "SET LOCAL citus.enable_local_execution = off",  # it would search its own shard after the others
     "SET LOCAL citus.propagate_set_commands = local",  # the settings that follow reach the nodes
 )
 

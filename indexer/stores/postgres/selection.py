@@ -32,6 +32,9 @@ _NEIGHBOURS_PER_PASSAGE = 2
 _SENT_PASSAGES = 20_000
 """Maximum passages after a filter for which the ids of their documents are sent with a question."""
 
+_PLANNED_IDS = 100
+"""Maximum ids of documents that the planner sees. Citus takes 0.9 ms less to plan them, and asks only their shards."""
+
 _MAX_SCORE_ERROR = 4e-6
 """Maximum difference between the server's score of a row and ours, without the rounding of the question. The server
 sums float32 values in another order, and a row's length is 1 only to about 1e-6 (vectors.py)."""
@@ -150,8 +153,9 @@ class PostgresSelection:
             parts.append(part)
         if self._allowed.limited and self._where is not None:
             if not by_graph and self.passages <= _SENT_PASSAGES:
-                parts.append(_any_of("p.document_id"))
-                parameters.append(IdArray.of(self.ids()))
+                ids = self.ids()
+                parts.append("p.document_id = ANY(%s)" if len(ids) <= _PLANNED_IDS else _any_of("p.document_id"))
+                parameters.append(IdArray.of(ids))
             else:
                 condition = compiled(self._view, self._where, by_row=by_graph)
                 parts.append(
@@ -167,7 +171,7 @@ class PostgresSelection:
 def _any_of(column: str) -> str:
     """Return the condition that a column has one of the ids of an `IdArray`.
 
-    The planner must not see them: it would compare each with its statistics, and read all passages for 1 % of them.
+    The planner must not see many: it would compare each with its statistics, and read all passages for 1 % of them.
     """
     return f"{column} = ANY(ARRAY(SELECT unnest(%s)))"
 
