@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -19,6 +22,7 @@ import numpy as np
 import pytest
 from opened import snapshot_of
 from pdf_files import words, write
+from postgres_nodes import free_port
 from postgres_server import new_address
 
 from indexer import BadInput, Document, Index
@@ -27,7 +31,9 @@ from indexer.encoders.machine.runtime import Runtime
 from indexer.indexing.core import IndexCore
 from indexer.ledger import HELD
 from indexer.listener import Listener
+from indexer.workers import ray_workers
 from indexer.workers.ray_workers import RayWorkers, _room, parse_resources
+from indexer.workers.wire import Answering
 from search import Searcher
 
 CHANCE = random.Random(5)
@@ -83,6 +89,9 @@ def test_what_is_not_of_a_cluster_is_refused(
     assert (said.code, message in said.err) == (2, True)
 
 
+CLIENT_PORT = free_port()
+"""Port of the cluster for Ray Client."""
+
 LOCAL = """
 import sys
 import psutil
@@ -116,9 +125,8 @@ def cluster() -> Iterator[Any]:
     ray = pytest.importorskip("ray")
     from ray.cluster_utils import Cluster
 
-    started = Cluster(
-        initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False, "object_store_memory": 2**27}
-    )
+    head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": 2**27}
+    started = Cluster(initialize_head=True, head_node_args={**head, "ray_client_server_port": CLIENT_PORT})
     for _ in range(2):
         started.add_node(num_cpus=1, object_store_memory=2**27)
     started.wait_for_nodes()
@@ -183,6 +191,103 @@ def test_a_node_that_is_removed_while_it_works_loses_nothing(
 def _equal(ours: Any, theirs: Any) -> bool:
     same = all(np.allclose(one, other, atol=1e-3) for one, other in zip(ours[2], theirs[2], strict=True))
     return bool(same and ours[:2] == theirs[:2])
+
+
+def recording(folder: Path, hangs: bool) -> type[Answering]:
+    """Return workers that write the GPU they have into a folder; the first that gets documents may hang."""
+
+    class Recording(Answering):
+        def answer(self, request: bytes) -> bytes:
+            if self._embedder is None:
+                gpu = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+                Path(folder, f"gpu-{gpu}-{os.getpid()}").touch()
+            elif hangs:
+                with suppress(FileExistsError):
+                    Path(folder, "hung").touch(exist_ok=False)
+                    threading.Event().wait()
+            return super().answer(request)
+
+    return Recording
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.filterwarnings("default")
+def test_an_actor_that_hangs_is_replaced(
+    cluster: Any, tmp_path: Path, static_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(IndexCore, "batch_characters", 2000)
+    monkeypatch.setattr(ray_workers, "Answering", recording(tmp_path, hangs=True))
+    with Index.create(tmp_path / "serial.index", static_model) as serial:
+        serial.add(DOCUMENTS)
+    with Index.create(tmp_path / "x.index", static_model) as index:
+        workers = RayWorkers(index.embedder, seconds=20)
+        try:
+            index.add(DOCUMENTS, workers=workers)
+        finally:
+            workers.close()
+        assert workers.notes[-1].endswith("lost and replaced, the last because it did not answer within 20 seconds")
+    assert (tmp_path / "hung").exists()
+    assert _equal(contents(tmp_path / "x.index"), contents(tmp_path / "serial.index"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize(("resources", "actors"), [({}, 2), ({"GPU": 0.5}, 4)])
+def test_each_actor_gets_a_gpu_of_its_own(
+    resources: dict[str, float],
+    actors: int,
+    cluster: Any,
+    tmp_path: Path,
+    static_model: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two GPUs that Ray is told of are placed as two that are there."""
+    import ray
+
+    monkeypatch.setattr(IndexCore, "batch_characters", 2000)
+    monkeypatch.setattr(ray_workers, "Answering", recording(tmp_path, hangs=False))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")  # which a node asks when it starts
+    node = cluster.add_node(num_cpus=0, num_gpus=2, object_store_memory=2**27)
+    cluster.wait_for_nodes()
+    try:
+        with Index.create(tmp_path / "x.index", static_model) as index:
+            workers = RayWorkers(index.embedder, resources=resources)
+            assert workers.window == 2 * actors
+            try:
+                for number in count():  # the last actor may start when the first round has ended
+                    index.add([replace(each, title=f"round {number}") for each in DOCUMENTS], workers=workers)
+                    if len(seen := [file.name.split("-")[1] for file in tmp_path.glob("gpu-*")]) == actors:
+                        break
+            finally:
+                workers.close()
+        assert sorted(seen) == sorted(["0", "1"] * (actors // 2))
+    finally:
+        cluster.remove_node(node)
+        while any(each["Alive"] and each["Resources"].get("GPU") for each in ray.nodes()):
+            time.sleep(0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.filterwarnings("default")
+def test_a_run_from_outside_of_the_cluster(cluster: Any, tmp_path: Path, static_model: Path, environment: Any) -> None:
+    """Ray Client, from a process that is not of the cluster."""
+    records = tmp_path / "records.jsonl"
+    records.write_text("".join(json.dumps({"id": each.uri, "text": each.text}) + "\n" for each in DOCUMENTS[:50]))
+    program = "from search.cli import main; main()"
+    command = [environment.python, "-c", program, "index", str(tmp_path / "x.index"), str(records), "--json"]
+    said = [
+        subprocess.run([*command, *more], capture_output=True, text=True, check=False)
+        for more in (
+            ["--model", str(static_model), "--workers", f"ray://127.0.0.1:{CLIENT_PORT}"],
+            ["--workers", f"ray://127.0.0.1:{CLIENT_PORT}"],
+        )
+    ]
+    assert [run.returncode for run in said] == [0, 0], said
+    first, again = (json.loads(run.stdout.splitlines()[-1]) for run in said)
+    assert (first["indexed"], again["indexed"], again["unchanged"]) == (50, 0, 50)
 
 
 def mixed_files(folder: Path, evaluation_data: Path) -> Path:
