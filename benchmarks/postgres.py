@@ -25,8 +25,9 @@ import tempfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -120,16 +121,21 @@ class Passages:
             self.best[name] = [set(kept[row].tolist()) for row in best]
 
 
-def median(ask: Callable[[int], object], count: int = QUESTIONS) -> str:
-    """Ask each question once, after some to warm up."""
-    took = []
+Asks = Mapping[str, Callable[[int], object]]
+"""The same question for each place."""
+
+
+def percentiles(asks: Asks, count: int = QUESTIONS) -> dict[str, str]:
+    """Ask each question once in each place, in turn, after some to warm up: other work then slows each place alike."""
+    took: dict[str, list[float]] = {place: [] for place in asks}
     for number in range(-10, count):
-        begun = time.perf_counter()
-        ask(number % count)
-        if number >= 0:
-            took.append(time.perf_counter() - begun)
-    middle, fast = np.percentile(took, (50, 10)) * 1e3
-    return f"p50 {middle:.2f} ms, p10 {fast:.2f} ms"
+        for place, ask in asks.items():
+            begun = time.perf_counter()
+            ask(number % count)
+            if number >= 0:
+                took[place].append(time.perf_counter() - begun)
+    shown = {place: np.percentile(times, (50, 10)) * 1e3 for place, times in took.items()}
+    return {place: f"p50 {middle:.2f} ms, p10 {fast:.2f} ms" for place, (middle, fast) in shown.items()}
 
 
 def dense(store: Store, vector: NDArray[np.float32], where: str | None = None) -> Ranking:
@@ -172,30 +178,44 @@ def fill(address: str, passages: Passages) -> Rows:
     return rows
 
 
-def ask(address: str, passages: Passages) -> Rows:
-    rows, questions = Rows(), passages.questions
-    store = open_store(address)
+def ask(addresses: Mapping[str, str], passages: Passages) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield rows of the table: a name, and the value of each place."""
+    questions, texts = passages.questions, passages.texts
+    stores = {place: open_store(address) for place, address in addresses.items()}
+
+    def of_each(ask: Callable[[Store, int], object]) -> Asks:
+        return {place: partial(ask, store) for place, store in stores.items()}
+
     for name in ("none", *FILTERS):
         where = None if name == "none" else FILTERS[name][0]
-        shares, exact = [], True
-        for number, vector in enumerate(questions):
-            with store.snapshot() as snapshot:
-                ranking = snapshot.dense(vector, 10, None if where is None else parse(where))
-                uris = {int(passage.uri) for passage in snapshot.passages_by_id(ranking.passages.tolist())}
-            assert len(uris) == min(10, ranking.matched)
-            exact = exact and ranking.exact
-            shares.append(len(uris & passages.best[name][number]) / len(passages.best[name][number]))
-        p50 = median(lambda number, where=where: dense(store, questions[number], where))  # type: ignore[misc]
-        rows[f"dense, filter {name}"] = f"{p50}, recall@10 {np.mean(shares):.3f}{', exact' if exact else ''}"
-    begun = time.perf_counter()
-    words(store, passages.texts[0])
-    rows["first question by words"] = f"{time.perf_counter() - begun:.2f} s"
-    rows["words"] = median(lambda number: words(store, passages.texts[number]))
-    rows["words, filter 1 %"] = median(lambda number: words(store, passages.texts[number], "hundredth = 1"))
-    rows["hybrid candidates"] = median(lambda number: candidates(store, questions[number], passages.texts[number]))
-    store.close()
-    rows["first question by words of the next process"] = _of_next_process(address, passages.texts[0])
-    return rows
+        found = {}
+        for place, store in stores.items():
+            shares, exact = [], True
+            for number, vector in enumerate(questions):
+                with store.snapshot() as snapshot:
+                    ranking = snapshot.dense(vector, 10, None if where is None else parse(where))
+                    uris = {int(passage.uri) for passage in snapshot.passages_by_id(ranking.passages.tolist())}
+                assert len(uris) == min(10, ranking.matched)
+                exact = exact and ranking.exact
+                shares.append(len(uris & passages.best[name][number]) / len(passages.best[name][number]))
+            found[place] = f"recall@10 {np.mean(shares):.3f}{', exact' if exact else ''}"
+        p50 = percentiles(of_each(lambda store, number, where=where: dense(store, questions[number], where)))
+        yield f"dense, filter {name}", {place: f"{p50[place]}, {found[place]}" for place in stores}
+    first = {}
+    for place, store in stores.items():
+        begun = time.perf_counter()
+        words(store, texts[0])
+        first[place] = f"{time.perf_counter() - begun:.2f} s"
+    yield "first question by words", first
+    yield "words", percentiles(of_each(lambda store, number: words(store, texts[number])))
+    filtered = of_each(lambda store, number: words(store, texts[number], "hundredth = 1"))
+    yield "words, filter 1 %", percentiles(filtered)
+    both = of_each(lambda store, number: candidates(store, questions[number], texts[number]))
+    yield "hybrid candidates", percentiles(both)
+    for store in stores.values():
+        store.close()
+    next_process = {place: _of_next_process(address, texts[0]) for place, address in addresses.items()}
+    yield "first question by words of the next process", next_process
 
 
 def _of_next_process(address: str, text: str) -> str:
@@ -218,12 +238,16 @@ def measure(count: int, uri: str, folder: Path) -> None:
     if citus := os.environ.get("LIKEWISE_TEST_CITUS"):
         places["Citus"] = f"{citus}{'&' if '?' in citus else '?'}index=benchmark"
     places["folder"] = str(folder / f"{count}.index")
-    columns = [fill(where, passages) | ask(where, passages) for where in places.values()]
+    filled = {place: fill(address, passages) for place, address in places.items()}
+    table = {name: {place: filled[place][name] for place in places} for name in filled["folder"]}
+    for name, values in ask(places, passages):
+        print(f"{name}: {values}", file=sys.stderr, flush=True)
+        table[name] = values
     cache = sum(path.stat().st_size for path in Path(os.environ["XDG_CACHE_HOME"]).rglob("*") if path.is_file())
     print(f"\n### {count:,} passages of {DIMENSIONS} dimensions\n\n| | {' | '.join(places)} |")
     print("| --- " * (len(places) + 1) + "|")
-    for name in columns[0]:
-        print(f"| {name} | {' | '.join(column[name] for column in columns)} |")
+    for name, values in table.items():
+        print(f"| {name} | {' | '.join(values[place] for place in places)} |")
     print(f"\nreplicas of the words, once for each user of a machine: {cache / 2**20:,.0f} MB", flush=True)
     for name in places.keys() - {"folder"}:
         open_store(places[name]).engine.remove_index()  # type: ignore[attr-defined]
@@ -304,8 +328,9 @@ def measure_postings(count: int, uri: str) -> None:
         print(f"| texts to terms | {analysed:.1f} s |")
         print(f"| rows written | {written:.1f} s |\n| index built | {built:.1f} s |")
         print(f"| on disk | {int(size) / 2**20:,.0f} MB |")
-        print(f"| 10 best passages | {median(lambda number: asked(number, Sql('')))} |")
-        print(f"| 10 best passages, filter 1 % | {median(lambda number: asked(number, few))} |", flush=True)
+        for name, where in (("", Sql("")), (", filter 1 %", few)):
+            took = percentiles({"": lambda number, where=where: asked(number, where)})
+            print(f"| 10 best passages{name} | {took['']} |", flush=True)
         connection.execute("DROP SCHEMA postings CASCADE")
 
 

@@ -1,4 +1,4 @@
-"""The same collection in a folder and in PostgreSQL: every mode ranks equally well.
+"""The same collection in a folder and in PostgreSQL: nDCG@10 of every mode is equal in every digit.
 
 With the small model of the evaluation data. `LIKEWISE_TEST_MODEL=all-MiniLM-L6-v2 pytest -m slow -s` with this file
 takes another one, and prints the figures of docs/postgres.md.
@@ -39,7 +39,7 @@ def ndcg(address: Any, collection: Path, mode: Any) -> float:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", COLLECTIONS)
-def test_every_mode_is_as_good_as_in_a_folder(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_mode_ranks_as_in_a_folder(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if "LIKEWISE_EVAL_DATA" not in os.environ:
         pytest.skip("LIKEWISE_EVAL_DATA is not set")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -60,7 +60,7 @@ def test_every_mode_is_as_good_as_in_a_folder(name: str, tmp_path: Path, monkeyp
     }
     print(name, found)  # noqa: T201
     for mode, (of_folder, of_database) in found.items():
-        assert of_database == pytest.approx(of_folder, abs=0.001), mode
+        assert of_database == of_folder, mode
     assert found["words"][0] > 0.3 < found["hybrid"][0]  # few models read every language
     target.engine.remove_index()
     target.close()

@@ -58,10 +58,11 @@ def address(coordinator: Node) -> str:
         ("contracts/test_database_doors.py", ""),
         ("indexer/stores/postgres/test_grants.py", ""),
         ("indexer/stores/postgres/test_tenants.py", ""),
+        ("quality/test_postgres_ndcg.py", "scifact"),
     ],
 )
 def test_what_holds_for_one_server(tests: str, chosen: str, coordinator: Node) -> None:
-    """The contract of every store, a change of the model and back, every command, and roles."""
+    """The contract of every store, a change of the model and back, every command, roles, and nDCG as in a folder."""
     # The time-out is that of this module: each new index takes a second to distribute, and more on a busy machine.
     arguments = ["-q", "-n", "0", "-p", "no:cacheprovider", "--timeout", "900", "-m", "", "-k", chosen]
     run = subprocess.run(
