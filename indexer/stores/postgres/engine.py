@@ -127,7 +127,8 @@ class PostgresEngine:
                 if slot == "unfinished":
                     hold(guard, self._address, self._name(slot))
                 with guard.transaction():
-                    register(guard, self._name(slot), create_tables(guard, settings.dimensions, rows, shards))
+                    tables = create_tables(guard, settings.dimensions, rows, shards)
+                    register(guard, self._name(slot), tables, shards)
         if slot in SIDE_SLOTS:
             self._release()
         return self.open(slot)

@@ -23,6 +23,10 @@ from indexer.stores.postgres.connections import MIN_PGVECTOR, DeadlineConnection
 
 FORMAT_VERSION = 3
 
+DISTRIBUTED_FORMAT_VERSION = 4
+"""Format of an index on several nodes of Citus. A version of likewise that does not know them refuses it: it would
+write without the number of the commit on each shard."""
+
 NOTES_SINCE = 3
 """The first format in which the ledger has the readers of files and notes on what was not read."""
 
@@ -297,10 +301,10 @@ def width(dimensions: int) -> sql.SQL:
 
 def require_format(row: Row) -> None:
     """Raise NewerFormat if a newer likewise wrote the index."""
-    if row.format_version > FORMAT_VERSION:
+    if row.format_version > DISTRIBUTED_FORMAT_VERSION:
         raise NewerFormat(
-            f"index {row.name!r} has format {row.format_version} and this likewise reads up to {FORMAT_VERSION}: "
-            "install a newer one"
+            f"index {row.name!r} has format {row.format_version} and this likewise reads up to "
+            f"{DISTRIBUTED_FORMAT_VERSION}: install a newer one"
         )
 
 

@@ -12,6 +12,7 @@ from indexer.stores.port import SIDE_SLOTS
 from indexer.stores.postgres.citus import distribute, is_distributed
 from indexer.stores.postgres.connections import DeadlineConnection
 from indexer.stores.postgres.schema import (
+    DISTRIBUTED_FORMAT_VERSION,
     DRAFT_LOCK,
     DRAFT_MARK,
     FORMAT_VERSION,
@@ -42,12 +43,13 @@ def create_tables(connection: DeadlineConnection, dimensions: int, settings: Map
     return tables
 
 
-def register(connection: DeadlineConnection, name: str, tables: str) -> None:
+def register(connection: DeadlineConnection, name: str, tables: str, shards: int) -> None:
     """Name the tables of an index, in the caller's transaction. Raises BadInput if the name is taken."""
+    version = DISTRIBUTED_FORMAT_VERSION if shards else FORMAT_VERSION
     inserted = connection.execute(
         "INSERT INTO likewise.index (name, tables, format_version, history) VALUES (%s, %s, %s, %s)"
         " ON CONFLICT DO NOTHING RETURNING name",
-        (name, tables, FORMAT_VERSION, secrets.token_hex(8)),
+        (name, tables, version, secrets.token_hex(8)),
     ).fetchone()
     if inserted is None:
         raise BadInput(f"index {name!r} exists in this database already")
@@ -122,9 +124,12 @@ def copy_tables(connection: DeadlineConnection, source: str, target: str) -> Non
 def copy_counts(connection: DeadlineConnection, row: Row, name: str) -> None:
     """Give a copied index the counts of its original; its history is its own, and it has no graph yet."""
     connection.execute(
-        "UPDATE likewise.index SET format_version = %s, generation = %s, documents = %s, passages = %s,"
-        " tokens = %s, run = %s, finished_run = %s WHERE name = %s",
-        (row.format_version, row.generation, row.documents, row.passages, row.tokens, row.run, row.finished_run, name),
+        "UPDATE likewise.index SET generation = %s, documents = %s, passages = %s, tokens = %s, run = %s,"
+        " finished_run = %s, format_version = CASE WHEN %s THEN %s ELSE format_version END WHERE name = %s",
+        (
+            *(row.generation, row.documents, row.passages, row.tokens, row.run, row.finished_run),
+            *(row.format_version < FORMAT_VERSION, row.format_version, name),  # its ledger is of that format
+        ),
     )
     ((tables,),) = connection.execute("SELECT tables FROM likewise.index WHERE name = %s", (name,)).fetchall()
     if is_distributed(connection, tables):
@@ -152,7 +157,7 @@ def create_draft(
     name = f"{index}{DRAFT_MARK}{secrets.token_hex(8)}"
     with connection.transaction():
         tables = create_tables(connection, dimensions, settings, shards)
-        register(connection, name, tables)
+        register(connection, name, tables, shards)
         connection.execute("SELECT pg_advisory_lock(%s, hashtext(%s))", (DRAFT_LOCK, tables))
     return name
 
