@@ -458,11 +458,14 @@ def optional_parameter(request: Request, name: str) -> str | None:
 
 def _describe(error: ValidationError) -> str:
     """Return the place and the kind of the first mistake in a body. The value itself is not repeated."""
-    every = error.errors(include_url=False, include_input=False, include_context=False)
+    every = error.errors(include_url=False, include_input=False)
     # Of the forms that a member may have, the form that fits but for its length says more than the first.
     first = next((one for one in every if one["type"] == "too_long"), every[0])
-    place = ".".join(map(str, first["loc"]))
+    place = ".".join(part for part in map(str, first["loc"]) if not part.endswith("]"))  # without list[str], a type
     message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "too_long":
+        sizes = first["ctx"]
+        message = f"has {sizes['actual_length']:,} items, and {sizes['max_length']:,} is the limit: send less"
     if first["type"] == "extra_forbidden":
         message = "there is no member of this name"
     return f"{place}: {message}" if place else f"the body: {message}"

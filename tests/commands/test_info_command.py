@@ -51,3 +51,17 @@ def test_the_ten_commonest_fields_are_printed_with_their_types(
         f"fields     uri, title, path, format, modified; year (number or text), {rarest}, and 4 more (--json names all)"
     )
     assert len(likewise("info", tmp_path / "x.index", "--json").json["fields"]) == 14
+
+
+def test_languages_are_those_of_the_documents(
+    likewise: Callable[..., Any], lines: Callable[..., str], tmp_path: Path
+) -> None:
+    """One long English text has more passages than the German texts together."""
+    english = "The bread is baked in the oven of the house, and the people eat it with butter from the farm. " * 80
+    german = "Das Brot wird im Ofen des Hauses gebacken, und die Leute essen es mit Butter vom Bauernhof im Dorf. " * 3
+    records = [{"id": "en", "text": english}, *({"id": f"de {n}", "text": german} for n in range(3))]
+    assert likewise("index", tmp_path / "x.index", "-", stdin=lines(*records)).code == 0
+    report = likewise("info", tmp_path / "x.index", "--json").json
+    assert report["passages"] > 6
+    assert [*report["languages"]] == ["de", "en"]
+    assert 0.7 < report["languages"]["de"] < 0.8

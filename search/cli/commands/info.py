@@ -142,13 +142,17 @@ def _search_row(address: str, state: Info) -> tuple[str, str]:
 
 
 def _languages(snapshot: Snapshot) -> dict[str, float]:
-    """Return the share of each language in a sample of the passages; empty if passages are damaged."""
+    """Return the share of each language in a sample of the documents; empty if documents are damaged.
+
+    A sample of the passages would have a few long documents, and not the many short ones.
+    """
     from indexer.errors import IndexDamaged
     from indexer.languages.detect import SAMPLE_TEXTS, languages_of
 
     try:
-        drawn = snapshot.sample(SAMPLE_TEXTS).passages.tolist()
-        return languages_of([passage.text for passage in snapshot.passages_by_id(drawn)])
+        uris = snapshot.uris()
+        drawn = uris[:: -(-len(uris) // SAMPLE_TEXTS) or 1]
+        return languages_of([document.text for uri in drawn if (document := snapshot.get(uri)) is not None])
     except IndexDamaged:  # `likewise check` says what is wrong
         return {}
 
