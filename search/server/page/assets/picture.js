@@ -126,6 +126,12 @@ export class Picture {
     return [this.canvas.clientWidth / 2 + (x - this.center[0]) * sx, this.canvas.clientHeight / 2 - (y - this.center[1]) * sy];
   }
 
+  /** Return px = left + x * sx and py = top - y * sy of a place. Asking the canvas for its size at every point is slow. */
+  #projection() {
+    const [sx, sy] = this.#scales();
+    return [this.canvas.clientWidth / 2 - this.center[0] * sx, this.canvas.clientHeight / 2 + this.center[1] * sy, sx, sy];
+  }
+
   /** Return the point nearest to a position on the canvas, within some pixels; -1 where there is none. */
   pointAt(px, py, within = 10) {
     const [left, top] = this.placeAt(px - within, py - within);
@@ -225,11 +231,12 @@ export class Picture {
   #drawDensity(palette) {
     const { canvas, context } = this;
     const [columns, rows] = [canvas.clientWidth, canvas.clientHeight].map((length) => Math.ceil(length / CELL));
+    const [left, top, sx, sy] = this.#projection();
     const counts = new Uint16Array(columns * rows * palette.length);
     for (let point = 0; point < this.count; point += 1) {
       if (!this.#isLit(point)) continue;
-      const [px, py] = this.positionOf(this.places[2 * point], this.places[2 * point + 1]);
-      const [column, row] = [Math.floor(px / CELL), Math.floor(py / CELL)];
+      const column = Math.floor((left + this.places[2 * point] * sx) / CELL);
+      const row = Math.floor((top - this.places[2 * point + 1] * sy) / CELL);
       if (column >= 0 && row >= 0 && column < columns && row < rows) counts[(row * columns + column) * palette.length + this.#colourOf(point)] += 1;
     }
     const small = Object.assign(document.createElement("canvas"), { width: columns, height: rows });
@@ -249,13 +256,15 @@ export class Picture {
 
   /** Return the cells of the canvas that have a point: names are written beside them. */
   #occupied(visible) {
-    const columns = Math.ceil(this.canvas.clientWidth / CELL);
-    const taken = new Set();
+    const [columns, rows] = [this.canvas.clientWidth, this.canvas.clientHeight].map((length) => Math.ceil(length / CELL));
+    const [left, top, sx, sy] = this.#projection();
+    const taken = new Uint8Array(columns * rows);
     const count = visible ? visible.length : this.count;
     for (let at = 0; at < count; at += 1) {
       const point = visible ? visible[at] : at;
-      const [px, py] = this.positionOf(this.places[2 * point], this.places[2 * point + 1]);
-      taken.add(Math.floor(py / CELL) * columns + Math.floor(px / CELL));
+      const column = Math.floor((left + this.places[2 * point] * sx) / CELL);
+      const row = Math.floor((top - this.places[2 * point + 1] * sy) / CELL);
+      if (column >= 0 && row >= 0 && column < columns && row < rows) taken[row * columns + column] = 1;
     }
     return { taken, columns };
   }
@@ -488,7 +497,7 @@ class Names {
     let covered = 0;
     for (let row = Math.floor(top / CELL); row <= bottom / CELL; row += 1) {
       for (let column = Math.floor(left / CELL); column <= right / CELL; column += 1) {
-        if (taken.has(row * columns + column)) covered += 1;
+        if (column < columns) covered += taken[row * columns + column] ?? 0;
       }
     }
     return covered;
