@@ -15,6 +15,7 @@ MIN_WORDS = 3
 MIN_LETTERS = 0.8
 """Minimum share of letters in a question: other sentences are code, numbers and marks."""
 
+_CODE = re.compile(r"\w\(|->|[{}=]|\w_\w")
 _MARKS = re.compile(r"[^\w\s'’.,:;()-]+")
 
 
@@ -30,7 +31,7 @@ def _question(passage: Passage) -> str:
     for candidate in (passage.title, passage.heading.rpartition(" > ")[2], *of_text):
         plain = " ".join(_MARKS.sub(" ", candidate).split())
         letters = sum(map(str.isalpha, candidate))
-        if letters < MIN_LETTERS * len(candidate.replace(" ", "")):
+        if letters < MIN_LETTERS * len(candidate.replace(" ", "")) or _CODE.search(candidate):
             continue
         if len(plain.split()) >= MIN_WORDS or (plain and not plain.isascii() and len(plain) > 2 * MIN_WORDS):
             return plain if len(plain) <= MAX_CHARACTERS else plain[:MAX_CHARACTERS].rsplit(" ", 1)[0]

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from indexer import Document, Index
+from indexer.stores.port import Passage
 from search import Searcher
 from search.middles import middles
-from search.overview import questions_to_try
+from search.overview import _question, questions_to_try
 
 TEXTS = {
     "a": "Alzheimer disease is a disease of the brain.",
@@ -71,6 +72,19 @@ def test_questions_to_try_are_titles_or_sentences(searcher: Searcher) -> None:
     questions = questions_to_try(searcher)
     assert len(questions) == 3
     assert {question.rstrip(".") for question in questions} == {text.rstrip(".") for text in TEXTS.values()}
+
+
+def test_code_is_no_question_to_try() -> None:
+    def question(text: str) -> str:
+        return _question(Passage(1, 1, "a", "", text, 0, len(text), 1, "", None, None, "python", None, {}))
+
+    code = (
+        "def blob_of(self, vector: bytes) -> bytes: return vector",
+        "compute(values of the vector)",
+        "let x = one moon",
+    )
+    assert [question(text) for text in code] == ["", "", ""]
+    assert question("How moons (of planets) move") == "How moons (of planets) move"
 
 
 def test_a_hit_that_is_no_nearer_than_chance_is_weak(searcher: Searcher) -> None:

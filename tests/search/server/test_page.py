@@ -878,6 +878,32 @@ def test_without_a_question_documents_are_listed(tab: Tab) -> None:
 
 
 @in_browser
+def test_records_are_called_by_their_uris_and_times_of_one_day_are_no_filter(
+    open_tab: Callable[..., Tab], tmp_path: Path, module_encoder: Any
+) -> None:
+    def record(number: int) -> Document:
+        day = f"2024-05-0{number % 2 + 1}"
+        metadata = {"day": day, "time": f"2024-05-01T1{number % 3}:00:00"}
+        return Document(f"r{number}", f"The moon {number}.", "", metadata, path="/srv/moons.jsonl", format="jsonl")
+
+    for name, count in (("records", 12), ("empty", 0)):
+        with Index.create(tmp_path / f"{name}.index", model=module_encoder) as index:
+            index.add([record(number) for number in range(count)])
+    with serving_here(create_app({name: str(tmp_path / f"{name}.index") for name in ("records", "empty")})) as port:
+        tab = open_tab(Site(port, {}))
+        tab.go("?index=records&sort=title")
+        expect(tab.page.locator("#hits > li")).to_have_count(10)
+        assert set(tab.titles) <= {f"r{number}" for number in range(12)}
+        expect(tab.page.locator("#fields details[data-field=day]")).to_have_count(1)
+        expect(tab.page.locator("#fields details[data-field=time]")).to_have_count(0)
+        expect(tab.page.get_by_label("Sort")).to_be_visible()
+        tab.page.get_by_label("Index").select_option("empty")
+        expect(tab.page.locator("#about .size")).to_have_text("There are no documents in this index yet.")
+        expect(tab.page.get_by_label("Sort")).to_be_hidden()
+        tab.page.goto("about:blank")
+
+
+@in_browser
 def test_hits_are_saved_and_shown_as_a_command(tab: Tab) -> None:
     tab.go("?q=moon%27s+earth&where=year+%3E+2019")
     expect(tab.page.locator("#hits > li")).to_have_count(3)
@@ -910,7 +936,7 @@ def test_marks_of_markup_are_not_shown_and_code_stays(tab: Tab) -> None:
         "- The sun shines, so::\n\n      sun()\n\n  and it is day.\n\n.. note::\n\n   The earth is near.\n\n"
         ".. code-block:: python\n\n   earth()\n\n     for::\n\n"
         "Text.\n\n  A quoted paragraph::\n\n    near()\n\n      far()\n   \n  It ends here.\n\n"
-        ".. _Sky: https://example.org/\n.. [1] A footnote.\n"
+        ".. _Sky: https://example.org/\n.. [1] A footnote [2]_.\n"
     )
     hit = {"title": "", "start": 0, "score": 1, "page": None, "line": None, "heading": "", "path": None, "metadata": {}}
     found = [hit | {"uri": name, "text": text, "format": name} for name, text in (("markdown", markdown), ("rst", rst))]
@@ -926,7 +952,7 @@ def test_marks_of_markup_are_not_shown_and_code_stays(tab: Tab) -> None:
         [
             *("- The sun shines, so:", "      sun()", "and it is day.", "note", "The earth is near."),
             *("code-block python", "   earth()\n\n     for::", "Text.", "A quoted paragraph:"),
-            *("    near()\n\n      far()", "It ends here.", "[1] A footnote."),
+            *("    near()\n\n      far()", "It ends here.", "[1] A footnote [2]."),
         ],
     ]
     assert tab.page.locator("#hits .passage code").all_inner_texts() == ["month", "code *x*"]

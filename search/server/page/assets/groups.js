@@ -22,6 +22,7 @@ export function rangeOf(field) {
 export function divides(field, documents) {
   if (isMeasure(field.name) || field.values.every(({ value }) => HASH.test(value))) return false;
   if (!FIRST.includes(field.name) && field.documents < documents * LEAST_SHARE) return false;
+  if (field.days && !rangeOf(field)) return false; // times of one day
   return Boolean(rangeOf(field)) || (field.shared >= 2 && field.shared <= MOST_SHARED);
 }
 

@@ -10,7 +10,7 @@ import { decimal } from "./sentences.js";
 const SHOWN_VALUES = 6;
 const LONG_VALUE = 48;
 
-export const titleOf = (hit) => hit.title.trim() || lastPart(hit.path ?? hit.uri);
+export const titleOf = (hit) => hit.title.trim() || lastPart(hit.uri);
 const fileOf = (hit) => hit.path ?? (hit.uri.startsWith("/") ? hit.uri : null);
 
 /** Return the folder, with "/" at its end, that holds the files of all hits; empty if there are not two folders. */

@@ -124,7 +124,7 @@ function draw(before) {
   }
   const index = current();
   byId("to-map").hidden = Boolean(index?.parts);
-  byId("sort").parentElement.hidden = kindOf(state) !== "list" || Boolean(index?.parts);
+  byId("sort").parentElement.hidden = kindOf(state) !== "list" || Boolean(index?.parts) || !index?.documents;
   document.title = state.q.trim() ? `${state.q.trim()} – likewise` : "likewise";
   if (document.activeElement !== question || question.value.trim() !== state.q.trim()) question.value = state.q;
   if (document.activeElement !== where || where.value.trim() !== state.where.trim()) where.value = state.where;
