@@ -136,20 +136,16 @@ class DeadlineConnection(psycopg.Connection[Any]):
             return result
 
 
-_SILENT_NODE = (
-    f"SET LOCAL citus.node_connection_timeout = '{NODE_SECONDS}s'; "
-    "SELECT nodename || ':' || nodeport FROM pg_dist_node WHERE isactive AND noderole = 'primary'"
-    " AND NOT citus_check_connection_to_node(nodename, nodeport) LIMIT 1"
-)
-
-
 def _require_answers(address: Address) -> None:
     """Raise ServerSilent if the server, or a node of Citus, does not answer a new connection. An error is an answer."""
     try:
-        with DeadlineConnection.connect(address.conninfo, autocommit=True, connect_timeout=TRIAL_SECONDS) as trial:
-            cursor = trial.execute(_SILENT_NODE)  # an error in a database without Citus
-            cursor.nextset()
-            row = cursor.fetchone()
+        trial = DeadlineConnection.connect(address.conninfo, autocommit=True, connect_timeout=TRIAL_SECONDS)
+        with trial, trial.transaction():
+            trial.execute(f"SET LOCAL citus.node_connection_timeout = '{int(NODE_SECONDS)}s'")
+            row = trial.execute(  # an error in a database without Citus
+                "SELECT nodename || ':' || nodeport FROM pg_dist_node WHERE isactive AND noderole = 'primary'"
+                " AND NOT citus_check_connection_to_node(nodename, nodeport) LIMIT 1"
+            ).fetchone()
     except errors.ConnectionTimeout:
         raise ServerSilent(f"the server did not answer within {SILENT_SECONDS + TRIAL_SECONDS:g} s") from None
     except psycopg.Error:
