@@ -29,7 +29,7 @@ from indexer.stores.postgres import connections
 from search import Searcher
 from search.server import create_app
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800), needs_citus]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600), needs_citus]
 
 READS, ROUNDS = 1000, 50
 """Minimum reads, and different commits among them, of each of the two readers of the test of torn reads."""
