@@ -19,6 +19,9 @@ _PACKAGE_SHA256 = {
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
 # Patterns of all files that can change a vector; a README or another runtime's copy of the weights cannot.
+_MAX_MODULES = 100
+"""Maximum modules of a model. Published models have up to seven."""
+
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 _SETTINGS = (
     "*.safetensors.index.json",
@@ -123,7 +126,10 @@ def lasting_name(name: str) -> str:
 
 def weight_files(folder: Path) -> list[Path]:
     """Return the files with the weights: safetensors if there are any, or else pickled ones."""
-    return next((files for kind in _WEIGHTS if (files := sorted(folder.glob(kind)))), [])
+    files: list[Path] = next((files for kind in _WEIGHTS if (files := sorted(folder.glob(kind)))), [])
+    for path in files:
+        _require_file(path)
+    return files
 
 
 def onnx_file(folder: Path) -> Path | None:
@@ -221,6 +227,8 @@ def _modules(folder: Path) -> list[Path]:
         raise ModelError(f"{folder / 'modules.json'} has a module without a folder: fetch the model again") from error
     if outside := next((name for name in names if name.is_absolute() or ".." in name.parts), None):
         raise ModelError(f"{folder / 'modules.json'} names the folder {outside}, outside of the model: do not use it")
+    if len(names) > _MAX_MODULES:
+        raise ModelError(f"{folder / 'modules.json'} names {len(names):,} modules, over the bound of {_MAX_MODULES}")
     modules = [folder / name for name in names]
     routed = [read_json(module / "router_config.json", {}).get("types", {}) for module in modules]
     return [*modules, *(module / name for module, names in zip(modules, routed, strict=True) for name in names)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import threading
 from collections.abc import Callable, Sequence
@@ -401,6 +402,11 @@ def test_names_that_lead_nowhere_are_one_clear_line(tmp_path: Path, monkeypatch:
         ("modules.json", '[{"type": "a.Transformer", "path": "/etc"}]', "names the folder /etc, outside of the model"),
         ("modules.json", '[{"type": "a.Transformer"}]', "modules.json has a module without a folder"),
         ("modules.json", '{"type": "a.Transformer"}', "modules.json holds no list"),
+        (
+            "modules.json",
+            json.dumps([{"type": "a.Pooling", "path": "."}] * 1000),
+            "names 1,000 modules, over the bound",
+        ),
         ("config.json", Path("/dev/zero"), "config.json is not a file"),
         ("tokenizer.json", Path("/dev/zero"), "tokenizer.json is not a file"),
         ("model.safetensors", Path("/dev/zero"), "model.safetensors is not a file"),
@@ -422,3 +428,11 @@ def test_a_hostile_model_folder_is_one_clear_line(
         load_encoder(folder)
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_weights_that_are_a_pipe_are_not_waited_for(static_model: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(static_model, tmp_path / "model"))
+    (folder / "model.safetensors").unlink()
+    os.mkfifo(folder / "model.safetensors")
+    with pytest.raises(ModelError, match=r"model\.safetensors is not a file"):
+        load_encoder(folder)
