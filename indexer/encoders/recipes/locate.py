@@ -126,7 +126,7 @@ def lasting_name(name: str) -> str:
 
 def weight_files(folder: Path) -> list[Path]:
     """Return the files with the weights: safetensors if there are any, or else pickled ones."""
-    files: list[Path] = next((files for kind in _WEIGHTS if (files := sorted(folder.glob(kind)))), [])
+    files = next((found for kind in _WEIGHTS if (found := sorted(folder.glob(kind)))), [])
     for path in files:
         _require_file(path)
     return files

@@ -22,6 +22,9 @@ _DEFAULT_NAME = "default"
 _MISWRITTEN = re.compile(r"\s*postgres(?:ql)?(?:\+\w+)?:/", re.IGNORECASE)
 """The beginning of a text that is meant as the URI of a database. A URI of SQLAlchemy names a driver too."""
 
+_KEYWORDS = re.compile(r"(?:^|\s)(?:host|dbname|user|password|service)\s*=\s*\S")
+"""Keywords of a libpq connection string, which no path has."""
+
 _PASSWORD = re.compile(
     r"(\bpostgres(?:ql)?(?:\+\w+)?://[^\s:@/?]*):(?:[^\s/?]*|(?!\d*(?:[/?,\s]|$))\S*)@", re.IGNORECASE
 )
@@ -41,10 +44,10 @@ def is_uri(address: str | PathLike[str]) -> bool:
     """
     if not isinstance(address, str) or address.startswith(_SCHEMES):
         return isinstance(address, str)
-    if _MISWRITTEN.match(address):
+    if _MISWRITTEN.match(address) or len(_KEYWORDS.findall(address)) > 1:
         raise BadInput(
-            "the address of a database begins with postgresql:// in small letters, without a driver or a space: write "
-            "postgresql://USER@HOST/DATABASE?index=NAME"
+            "the address of a database begins with postgresql:// in small letters, without a driver or a space, and "
+            "has no keywords such as host=: write postgresql://USER@HOST/DATABASE?index=NAME"
         )
     return False
 

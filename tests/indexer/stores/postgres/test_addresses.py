@@ -91,6 +91,7 @@ def test_what_libpq_would_read_otherwise_is_refused_without_being_repeated(text:
         " postgresql://u:secret@h/db",
         "postgresql+psycopg://u:secret@h/db",
         "postgresql:/u:secret@h/db",
+        "host=h user=u password=secret dbname=db",
     ],
 )
 def test_what_was_meant_as_an_address_is_not_a_path(
