@@ -158,7 +158,8 @@ class WordReplicas:
                 self._builder = builder
         if begins:
             builder.join(WAITED_SECONDS)
-        if builder.is_alive():
+        # The next question raises a failure, however soon it came: a service that begins to read words starts.
+        if builder.is_alive() or (begins and builder.failure):
             raise WordsBuilding(
                 f"{self._views.address.shown}: its words are still being read: ask again later, or ask with the mode "
                 '"dense"'

@@ -56,8 +56,8 @@ def open_client() -> Iterator[Callable[..., TestClient]]:
     def open_one(indexes: dict[str, Path], **options: Any) -> TestClient:
         app = create_app({name: str(path) for name, path in indexes.items()}, **options)
         client = TestClient(app, base_url=ADDRESS, raise_server_exceptions=False)
-        clients.append(client)
         client.__enter__()
+        clients.append(client)
         return client
 
     yield open_one

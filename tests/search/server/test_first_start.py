@@ -103,14 +103,20 @@ def test_commits_are_followed_and_a_replaced_index_is_read_in_a_thread_again(
     assert [hit["uri"] for hit in search(client, "words").json()["hits"]] == ["other"]
 
 
+@pytest.mark.parametrize("waited", [0.0, 60.0])  # the failure comes after the start, or before
 def test_a_replica_that_cannot_be_built_is_an_error_once_and_then_tried_again(
-    address: str, open_client: Callable[..., TestClient], reading: threading.Event, monkeypatch: pytest.MonkeyPatch
+    address: str,
+    open_client: Callable[..., TestClient],
+    reading: threading.Event,
+    monkeypatch: pytest.MonkeyPatch,
+    waited: float,
 ) -> None:
     def fail(view: Any) -> Any:
         raise DiskFull("no room")
 
     with monkeypatch.context() as patch:
         patch.setattr(words, "_open", fail)
+        patch.setattr(words, "WAITED_SECONDS", waited)
         client = open_client({"papers": address})  # type: ignore[dict-item]
         await_words(client)
     assert [search(client, "words").status_code for _ in range(3)] == [507, 503, 503]
