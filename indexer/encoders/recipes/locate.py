@@ -18,10 +18,9 @@ _PACKAGE_SHA256 = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
-# Patterns of all files that can change a vector; a README or another runtime's copy of the weights cannot.
 _MAX_MODULES = 100
 """Maximum modules of a model. Published models have up to seven."""
-
+# Patterns of all files that can change a vector; a README or another runtime's copy of the weights cannot.
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 _SETTINGS = (
     "*.safetensors.index.json",
