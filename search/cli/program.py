@@ -218,8 +218,7 @@ def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _exit_without_reader() -> NoReturn:
-    """Exit after the reader of the output has left; nothing more may be flushed to it."""
-    discard(sys.stdout)
+    """Exit after the reader of the output has left."""
     _exit(_READER_LEFT)
 
 
@@ -229,6 +228,10 @@ def _fail(message: str, code: int, caret: str = "") -> NoReturn:
 
 
 def _exit(code: int) -> NoReturn:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        discard(sys.stdout)  # or Python would try again at its end, and exit with 120
     sys.exit(code)
 
 

@@ -319,11 +319,13 @@ def test_an_output_that_cannot_write_every_character(tmp_path: Path, likewise: C
 
 
 @needs_full_device
-def test_an_output_that_takes_nothing_is_said() -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_an_output_that_takes_nothing_is_said(unbuffered: str) -> None:
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run(
             [sys.executable, "-c", PROGRAM.format(root=str(ROOT), before=""), "--help"],
             stdout=full, stderr=subprocess.PIPE, text=True, timeout=110, check=False,
+            env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
         )  # fmt: skip
     said = "likewise: error: standard output or a file: No space left on device; solve this and run again\n"
     assert (ended.returncode, ended.stderr) == (3, said)

@@ -90,10 +90,10 @@ def test_only_healthz_is_open_without_the_token(open_client: Callable[..., TestC
     ("texts", "said"),
     [
         (b'"' + b"a " * 500_001 + b'"', "input has 1,000,002 characters or tokens, and 1,000,000 is the limit"),
-        (b"[" + b'"a",' * 10_000 + b'"a"]', "at most 2048 items"),
+        (b"[" + b'"a",' * 10_000 + b'"a"]', "has 10,001 items, and 2,048 is the limit"),
         (b"[" + b'"' + b"a" * 600_000 + b'",' + b'"' + b"a" * 600_000 + b'"]', "input has 1,200,000 characters"),
-        (b"[" + b"1," * 1_000_000 + b"1]", "at most 1000000 items"),
-        (b"[" + b"[1]," * 10_000 + b"[1]]", "at most 2048 items"),
+        (b"[" + b"1," * 1_000_000 + b"1]", "has 1,000,001 items, and 1,000,000 is the limit"),
+        (b"[" + b"[1]," * 10_000 + b"[1]]", "has 10,001 items, and 2,048 is the limit"),
     ],
     ids=["text", "texts", "long texts", "tokens", "lists"],
 )
@@ -183,7 +183,7 @@ def test_ten_thousand_values_are_one_condition(shared: TestClient) -> None:
         (b'{"vector": [1, 2]}', "2 dimensions"),
         (b'{"vector": []}', "at least 1 item"),
         (b'{"vector": [' + b"0," * 63 + b"0]}", "zero"),
-        (b'{"vector": [' + b"0," * 20_000 + b"0]}", "at most 16384 items"),
+        (b'{"vector": [' + b"0," * 20_000 + b"0]}", "has 20,001 items, and 16,384 is the limit"),
         (b'{"query": "a", "min_score": NaN}', "finite number"),
         (b'{"query": "a", "where": "year = 1; DROP TABLE documents"}', "filter"),
         (b'{"query": "a", "where": "year = 1 or 1 = 1 --"}', "filter"),
