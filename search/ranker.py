@@ -165,7 +165,7 @@ class Ranker:
             answered = near or (mode == "hybrid" and _holds_all_words(hits, question))
         did_you_mean = "" if mode == "dense" or not text else snapshot.corrected(text)
         if did_you_mean and conditions:  # conditions stay as they were typed; notes name words like theirs
-            did_you_mean = query.text.replace(text, did_you_mean) if text in query.text else ""
+            did_you_mean = query.text.replace(text, did_you_mean) if query.text.count(text) == 1 else ""
         notes.extend(snapshot.notes)
         self._timings.ranked(time.perf_counter() - begun)
         return Hits(hits, ranked.matched, ranked.exact, query.text, mode, answered, tuple(notes), did_you_mean)

@@ -12,8 +12,12 @@ def repeated_member(text: str | bytes) -> str | None:
 
     def members(pairs: list[tuple[str, object]]) -> dict[str, object]:
         if len(found := dict(pairs)) < len(pairs):
-            names = [name for name, _ in pairs]
-            repeated.append(next(name for number, name in enumerate(names) if name in names[:number]))
+            left = set(found)
+            for name, _ in pairs:
+                if name not in left:
+                    repeated.append(name)
+                    break
+                left.remove(name)
         return found
 
     with suppress(ValueError, RecursionError):

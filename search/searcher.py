@@ -487,4 +487,5 @@ def searcher_of_previous(searcher: Searcher) -> Searcher | None:
     previous = copy(searcher)
     previous._ranker, previous._store = Ranker(store), store
     previous.answering, previous._commonest_fields = Answering(previous._ranker, "error"), {}
+    previous.answering.deadline = searcher.answering.deadline
     return previous

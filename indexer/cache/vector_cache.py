@@ -187,9 +187,9 @@ class VectorCache:
                 self._failed(error)
 
     def _failed(self, error: Exception) -> None:
-        refused = isinstance(error, OSError) or getattr(error, "sqlite_errorcode", 0) & 0xFF in _REFUSALS
-        self._damaged = not refused
         code = getattr(error, "sqlite_errorcode", 0)
+        refused = isinstance(error, OSError) or code & 0xFF in _REFUSALS
+        self._damaged = not refused
         self._is_full = code == sqlite3.SQLITE_FULL or getattr(error, "errno", 0) == errno.ENOSPC
         self.problems.append(
             Message(

@@ -38,12 +38,11 @@ _MIN_TOGETHER = 0.15
 """Minimum share of the documents with the rarest word of a phrase that have the phrase."""
 _CANDIDATES = 40
 _MEAN_DOCUMENTS = 5
-"""Number of documents with the mean rate of repetition that are added to those of a phrase, because few say little."""
+"""Documents with the mean rate of repetition that are added to those of a phrase: a rate of few says little."""
 _UNREPEATED = 0.05
 """Rate of repetition that every phrase has, because short texts repeat nothing."""
 _PERSON = 3
-"""A word belongs to people if it is in no more than so many times the documents in which it is part of a name before an
-address."""
+"""A word is taken for a person's if at least one in this many of its documents has it in a name before an address."""
 _MIN_PART = 3
 """Minimum letters of a stem that another stem may not contain."""
 _TITLE_WEIGHT = 1.5

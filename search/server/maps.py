@@ -15,11 +15,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from indexer.errors import LikewiseError
 from indexer.filters.tree import And, In, Where
 from indexer.map.file import Map
 from indexer.settings import MapRecord
 from indexer.stores.port import FieldValues
-from search.searcher import searcher_of_previous
+from search.searcher import Searcher, searcher_of_previous
 from search.served import ServedIndex
 from search.server.problems import Problem
 
@@ -58,6 +59,7 @@ class Maps:
 
     def __init__(self) -> None:
         self._read: dict[tuple[str, MapOf], _Drawn] = {}
+        self._previous: dict[str, Searcher] = {}  # its store would otherwise be opened anew for each request
         self._lock = threading.Lock()
 
     def describe(self, served: ServedIndex) -> dict[str, Any]:
@@ -85,7 +87,7 @@ class Maps:
         }
 
     def _has_previous(self, served: ServedIndex) -> bool:
-        with suppress(Problem):
+        with suppress(Problem, LikewiseError):  # previous vectors that cannot be read do not hide the map of the index
             return bool(self._drawn(served, "previous"))
         return False
 
@@ -162,15 +164,22 @@ class Maps:
         chosen = In("uri", tuple(inside))
         return chosen if where is None else And((chosen, where))
 
+    def _searcher_of_previous(self, served: ServedIndex) -> Searcher | None:
+        if (searcher := searcher_of_previous(served.searcher)) is None:
+            self._previous.pop(served.name, None)
+        else:
+            self._previous[served.name] = searcher
+        return searcher
+
     def _drawn(self, served: ServedIndex, of: MapOf = "live") -> _Drawn:
         """Return the map of an index, or that of its previous vectors, as it is now.
 
         Raises:
             Problem: 404, there is no such map.
         """
+        searcher = served.searcher if of == "live" else self._searcher_of_previous(served)
+        record = searcher and searcher.map_record  # may wait for a database, and so not under the lock
         with self._lock:
-            searcher = served.searcher if of == "live" else searcher_of_previous(served.searcher)
-            record = searcher and searcher.map_record
             read = self._read.pop((served.name, of), None)
             if searcher is None or record is None or read is None or read.record != record:
                 drawn = searcher and searcher.map()

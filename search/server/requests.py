@@ -465,7 +465,7 @@ def _describe(error: ValidationError) -> str:
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "too_long":
         sizes = first["ctx"]
-        message = f"has {sizes['actual_length']:,} items, and {sizes['max_length']:,} is the limit: send less"
+        message = f"has {sizes['actual_length']:,} items, and {sizes['max_length']:,} is the limit: send fewer"
     if first["type"] == "extra_forbidden":
         message = "there is no member of this name"
     return f"{place}: {message}" if place else f"the body: {message}"

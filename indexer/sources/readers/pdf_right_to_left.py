@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import median
 from typing import Literal, TypeVar
 from unicodedata import bidirectional
 
@@ -156,7 +157,8 @@ def _from_the_left(letters: Sequence[Letter]) -> list[Letter]:
 
 def _words(letters: Sequence[Letter]) -> Iterator[list[Letter]]:
     """Yield the words from the left of the page to its right."""
-    height = _height(letters)
+    # The median, because a single tall letter would join all words of its line.
+    height = median(letter.place.top - letter.place.bottom for letter in letters)
     word, right = list[Letter](), letters[0].place.right
     for letter in letters:
         is_same = bool(word) and letter.word == word[-1].word

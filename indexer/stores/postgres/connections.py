@@ -128,7 +128,7 @@ class DeadlineConnection(psycopg.Connection[Any]):
                 if resumed:
                     since = time.monotonic()
                 elif self.seconds is None and self.address and time.monotonic() - since > SILENT_SECONDS:
-                    _require_answers(self.address)
+                    _require_answers(self.address, self.deadline)
                     since = time.monotonic()
                 ready = gen.send(resumed)
         except StopIteration as stop:
@@ -136,22 +136,37 @@ class DeadlineConnection(psycopg.Connection[Any]):
             return result
 
 
-def _require_answers(address: Address) -> None:
-    """Raise ServerSilent if the server, or a node of Citus, does not answer a new connection. An error is an answer."""
+_NODE_OF_INDEX = """
+WITH used AS MATERIALIZED (
+    SELECT DISTINCT nodename, nodeport FROM likewise.index i
+    JOIN pg_dist_shard s ON s.logicalrelid = to_regclass(i.tables || '.shard')
+    JOIN pg_dist_placement p USING (shardid) JOIN pg_dist_node n USING (groupid)
+    WHERE i.name = %s AND n.isactive AND n.noderole = 'primary'
+)
+SELECT nodename || ':' || nodeport FROM used WHERE NOT citus_check_connection_to_node(nodename, nodeport) LIMIT 1
+"""
+
+
+def _require_answers(address: Address, deadline: Deadline = NEVER) -> None:
+    """Raise ServerSilent if the server, or a node with shards of the index, does not answer a new connection.
+
+    An error is an answer, and so is a connection without a free process behind it, as a pooler makes them.
+    """
+    limits: dict[str, Any] = {"autocommit": True, "connect_timeout": TRIAL_SECONDS, "client_encoding": "utf8"}
     try:
-        trial = DeadlineConnection.connect(address.conninfo, autocommit=True, connect_timeout=TRIAL_SECONDS)
-        with trial, trial.transaction():
-            trial.execute(f"SET LOCAL citus.node_connection_timeout = '{int(NODE_SECONDS)}s'")
-            row = trial.execute(  # an error in a database without Citus
-                "SELECT nodename || ':' || nodeport FROM pg_dist_node WHERE isactive AND noderole = 'primary'"
-                " AND NOT citus_check_connection_to_node(nodename, nodeport) LIMIT 1"
-            ).fetchone()
+        with DeadlineConnection.connect(address.conninfo, **limits) as trial:
+            trial.seconds, trial.deadline = float(TRIAL_SECONDS + NODE_SECONDS), deadline
+            if trial.execute("SELECT to_regclass('pg_dist_node') IS NULL").fetchone() == (True,):
+                return
+            with trial.transaction():
+                trial.execute(f"SET LOCAL citus.node_connection_timeout = '{int(NODE_SECONDS)}s'")
+                row = trial.execute(_NODE_OF_INDEX, (address.index,)).fetchone()
     except errors.ConnectionTimeout:
         raise ServerSilent(f"the server did not answer within {SILENT_SECONDS + TRIAL_SECONDS:g} s") from None
     except psycopg.Error:
         return
     if row is not None:
-        raise ServerSilent(f"the node {row[0]} did not answer within {SILENT_SECONDS + NODE_SECONDS:g} s")
+        raise ServerSilent(f"the node {row[0]} did not answer")
 
 
 class Connections:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -153,8 +154,8 @@ def publish(
     except (OSError, RuntimeError) as error:  # FAISS raises RuntimeError for a full disk
         for path in (*paths(folder, temporary), *paths(folder, name)):
             path.unlink(missing_ok=True)
-        # FAISS names its source, and the reason of the operating system at the end.
-        reason = str(error).rstrip().rpartition("(")[2].rstrip(")") if isinstance(error, RuntimeError) else error
+        # FAISS names its source first, and the reason of the operating system at the end.
+        reason = re.split(r": | \(", str(error).rstrip())[-1].rstrip(")") if isinstance(error, RuntimeError) else error
         message = f"{folder / name}: could not be written ({reason}); free some space and run again"
         raise storage_error(message, error) from error
     size = sum(path.stat().st_size for path in paths(folder, name))

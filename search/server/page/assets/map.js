@@ -57,7 +57,7 @@ export class MapView {
     }
     if (index !== this.#index) await this.#load(index, state.at_map);
     if (this.#index === index && this.picture.count) {
-      await this.#showPrevious(index, model, Boolean(state.beside));
+      await this.#showPrevious(index, model, Boolean(state.beside) || (Boolean(state.area) && state.area_of === "previous"));
       await Promise.all([this.#filter(index, filter), this.#ask(index, asked, state.at_map)]);
       if (!asked) await this.#listArea(state);
     }

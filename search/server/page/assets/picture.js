@@ -343,7 +343,7 @@ export class Picture {
 
   /** Draw a ring around the point that the pointer is at in the other map. */
   #drawPointed(style) {
-    if (this.pointed < 0) return;
+    if (this.pointed < 0 || this.places[2 * this.pointed] === NOWHERE) return;
     const { context } = this;
     context.beginPath();
     context.arc(...this.positionOf(this.places[2 * this.pointed], this.places[2 * this.pointed + 1]), 12, 0, 2 * Math.PI);

@@ -22,6 +22,7 @@ const keyOf = (path, { body } = {}) => JSON.stringify([path, body]);
 export function begin(path, options) {
   const answer = request(path, options);
   begun.set(keyOf(path, options), answer);
+  setTimeout(() => begun.delete(keyOf(path, options)), DEADLINE_MS); // it may have become out of date
   return answer.catch(() => null);
 }
 
