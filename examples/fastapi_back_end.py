@@ -2,7 +2,7 @@
 
 Prints:
 
-    [{'uri': 'kettle', 'text': 'Boils water quickly.'}]
+    {'uri': 'kettle', 'text': 'Boils water quickly.'}
     400
 """
 
@@ -28,8 +28,8 @@ app = FastAPI(lifespan=lifespan)
 
 
 @app.get("/search")
-def search(request: Request, q: str, k: int = 10) -> list[dict[str, Any]]:
-    return [{"uri": hit.uri, "text": hit.text} for hit in request.app.state.searcher.search(q, k)]
+def search(request: Request, q: str) -> list[dict[str, Any]]:
+    return [{"uri": hit.uri, "text": hit.text} for hit in request.app.state.searcher.search(q)]
 
 
 @app.exception_handler(LikewiseError)
@@ -39,5 +39,5 @@ def refuse(request: Request, error: LikewiseError) -> JSONResponse:
 
 if __name__ == "__main__":
     with TestClient(app) as client:
-        print(client.get("/search", params={"q": "make tea", "k": 1}).json())
+        print(client.get("/search", params={"q": "make tea"}).json()[0])
         print(client.get("/search", params={"q": " "}).status_code)

@@ -262,6 +262,9 @@ def _character(text: str, position: int) -> tuple[str, str]:
         return f'unexpected "{character}"', f"write {'and' if character == '&' else 'or'}"
     if re.match(r"-\d+[a-z]", text[position:], re.IGNORECASE):
         return "neither a number nor a date", _AGO_HINT
+    if dotted := re.match(r"(\d\d?)\.(\d\d?)\.(\d{4})(?!\d)", text[position:], re.ASCII):
+        day, month, year = dotted.groups()
+        return f"{dotted[0]} is not a date here", f"write {year}-{month:0>2}-{day:0>2}, without quotes"
     if character in "-+." or character.isdigit():
         return "neither a number nor a date", "put text in quotes, and a field that begins so in backticks"
     return f'unexpected "{character}"', "put text in quotes, and a field with such a character in backticks"

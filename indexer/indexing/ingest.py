@@ -40,7 +40,7 @@ class Summary:
     """The counts of a run. seen = indexed + unchanged + updated + skipped + failed.
 
     Attributes:
-        duplicates: ids that came more than once.
+        duplicates: records that were left out, because a later record has the same id.
         passages: passages that were embedded.
         nameless: records of standard input without an id.
         reason: the most frequent reason of failures.

@@ -108,10 +108,18 @@ class JsonRecords:
 
 
 def json_records(text: str, options: ReadOptions) -> JsonRecords | None:
-    """Return the records of a .json file; None if it is no object with a text, and no list of records."""
+    """Return the records of a .json file; None if it is no object with a text, and no list of records.
+
+    Raises:
+        Invalid: it is a list whose first record is sound and whose rest is not JSON, as of a file that is cut off.
+    """
     try:
         value = parse(text.encode())
-    except (Invalid, UnicodeEncodeError):
+    except UnicodeEncodeError:
+        return None
+    except Invalid:
+        if _begins_with_a_record(text, options):
+            raise
         return None
     records = value if isinstance(value, list) else [value]
     if not records or not all(isinstance(record, dict) for record in records):
@@ -120,6 +128,16 @@ def json_records(text: str, options: ReadOptions) -> JsonRecords | None:
     if not have_text and (options.text_field or not isinstance(value, list) or not _is_table(records)):
         return None
     return JsonRecords(records, _lines(text) if isinstance(value, list) else [1], have_text)
+
+
+def _begins_with_a_record(text: str, options: ReadOptions) -> bool:
+    if (start := _LIST.match(text)) is None:
+        return False
+    try:
+        first, _ = _DECODER.raw_decode(text, start.end())
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(first, dict) and _has_text(first, text_names(options))
 
 
 def _is_table(records: list[dict[str, Any]]) -> bool:
@@ -142,6 +160,7 @@ def _lines(text: str) -> list[int]:
 
 
 _BETWEEN = re.compile(r"[\s,]*")
+_LIST = re.compile(r"\ufeff?\s*\[\s*(?=\{)")
 
 
 def read_json(records: JsonRecords, container: Container) -> Iterator[Entry]:

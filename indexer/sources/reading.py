@@ -239,7 +239,13 @@ def _records(
     else:
         data = file.read()
         text = decode(data) or ""
-        records = jsonl.json_records(text, options)
+        try:
+            records = jsonl.json_records(text, options)
+        except jsonl.Invalid as error:
+            # Not a text like any other: its records may be documents already, which a failure keeps.
+            place = getattr(error.__cause__, "lineno", 1)
+            yield container.failed(place, error.reason)
+            return
         if records is None:  # other JSON is a text like any other
             format_ = Format("json", "text")
             yield _document(partial(_content, io.BytesIO(data), path, format_, options), path, format_, stamp)

@@ -122,11 +122,12 @@ def read_table(stream: BinaryIO, container: Container, delimiter: str | None) ->
         yield container.whole(False, Code.TOO_MANY_COLUMNS(f"{MAX_COLUMNS:,}"))
         return
     texts = set(text_names(container.options)).intersection(layout.header)
+    rows = _rows(stream, encoding, limit, delimiter=delimiter, quoting=quoting)
     if problem := _problem(layout, container):
         skipped = not layout.rows or (container.met and not {*TEXT_FIELDS, *texts}.intersection(layout.header))
-        yield container.whole(skipped, problem)
+        damaged = None if layout.rows else _damaged(rows, container)
+        yield damaged or container.whole(skipped, problem)
         return
-    rows = _rows(stream, encoding, limit, delimiter=delimiter, quoting=quoting)
     if not texts and (not layout.records or layout.rows > MAX_ROWS):
         yield _one_document(rows, layout, container)
         return
@@ -139,6 +140,19 @@ def read_table(stream: BinaryIO, container: Container, delimiter: str | None) ->
         yield container.too_large(last + 1)
     except _Unclosed as error:
         yield container.failed(error.line, Code.QUOTE_NEVER_CLOSED())
+
+
+def _damaged(rows: Iterator[tuple[int, list[str]]], container: Container) -> Entry | None:
+    """Return the entry of the first row that cannot be read; None if there is none."""
+    last = 0
+    try:
+        for line, _ in rows:
+            last = line
+    except _TooLong:
+        return container.too_large(last + 1)
+    except _Unclosed as error:
+        return container.failed(error.line, Code.QUOTE_NEVER_CLOSED())
+    return None
 
 
 def _row_entry(line: int, row: list[str], layout: _Layout, container: Container, texts: set[str]) -> Entry | None:

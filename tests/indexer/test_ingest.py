@@ -124,7 +124,7 @@ def test_every_file_and_record_is_counted_once(
         assert len(ledger(likewise, folder, state)) == states.count(state)
     with Index.open(folder) as index:
         assert index.get("r1").text == "two"
-    assert "1 id came more than once; the last record of each counts" in said.err
+    assert "1 record left out, because a later record has the same id" in said.err
     assert "3 failed, such as: " in said.err
 
 
@@ -203,7 +203,7 @@ def test_a_duplicate_across_batches_and_files_is_said_and_the_last_wins(
     said = likewise("index", folder, first, second, "--json")
     found = counts(said)
     assert (said.json["seen"], found["duplicates"]) == (8, 5)
-    assert "5 ids came more than once" in said.err
+    assert "5 records left out" in said.err
     with Index.open(folder) as index:
         assert {document.uri: document.text for document in index} == {"i0": "first 6", "i1": "second", "i2": "first 5"}
         assert index.check().ok

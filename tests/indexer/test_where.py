@@ -245,6 +245,10 @@ MISTAKES = [
         "neither a number nor a date (put text in quotes, and a field that begins so in backticks)"
         " at character 5: a = 2024-1",
     ),
+    (
+        "a >= 5.03.2025",
+        "5.03.2025 is not a date here (write 2025-03-05, without quotes) at character 6: a >= 5.03.2025",
+    ),
     ("a = 2024-13", "2024-13 is not a date (put it in quotes if it is text) at character 5: a = 2024-13"),
     (
         "a >= -7m",

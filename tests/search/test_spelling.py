@@ -54,6 +54,7 @@ def test_words_that_no_document_has_are_replaced(searcher: Searcher, question: s
         ("alzhimer +garden diseese", ""),  # what is asked is not in one piece
         ('"gardn"', ""),  # a note on the condition names words like it
         ("disease +gardn", ""),
+        ("gardn -gardnx", ""),  # the other word would be another condition
     ],
 )
 def test_conditions_stay_as_they_were_typed(searcher: Searcher, question: str, meant: str) -> None:

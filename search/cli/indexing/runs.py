@@ -252,7 +252,7 @@ def _counts(summary: Summary, pruned: int, rebuild: bool) -> dict[str, int]:
 def _advise(outcome: Outcome, address: str) -> None:
     summary, lost = outcome.summary, outcome.lost
     if summary.duplicates:
-        warn(f"{count_of(summary.duplicates, 'id')} came more than once; the last record of each counts")
+        warn(f"{count_of(summary.duplicates, 'record')} left out, because a later record has the same id")
     if summary.nameless:
         warn(
             f"{count_of(summary.nameless, 'record')} of standard input without an id: named by its line, so another "

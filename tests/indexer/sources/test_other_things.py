@@ -102,3 +102,23 @@ def test_a_quote_that_is_never_closed_is_said_at_its_row(tmp_path: Path, collect
     assert states_and_reasons(collect(file)) == [("failed", f"line 1: {NEVER_CLOSED}")]
     file.write_text('id,text\n0,"two\nlines"\n1,"closed at the end"' + end)
     assert states_and_reasons(collect(file)) == [("read", ""), ("read", "")]
+
+
+def test_an_open_quote_in_the_first_row_below_the_header_is_said(tmp_path: Path, collect: Collect) -> None:
+    file = tmp_path / "r.csv"
+    file.write_text('id,text\n0,"zero\n1,one\n2,two\n')
+    assert states_and_reasons(collect(tmp_path)) == [("failed", f"line 2: {NEVER_CLOSED}")]
+    file.write_text("id,text\n")
+    assert states_and_reasons(collect(tmp_path)) == [("skipped", "holds no rows below its header")]
+
+
+def test_a_table_that_is_cut_off_keeps_its_documents(tmp_path: Path, likewise: Callable[..., Any]) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "r.csv").write_text('id,text\n0,"zero"\n1,one\n')
+    for name in "abc":
+        (folder / f"{name}.txt").write_text(name)
+    assert likewise("index", tmp_path / "x.index", folder, "--json").json["indexed"] == 5
+    (folder / "r.csv").write_text('id,text\n0,"zero\n1,one\n')
+    run = likewise("index", tmp_path / "x.index", folder, "--prune", "--json")
+    assert (run.code, run.json["failed"], run.json["pruned"]) == (1, 1, 0)

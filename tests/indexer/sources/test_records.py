@@ -197,7 +197,21 @@ def test_json_files(tmp_path: Path, collect: Collect) -> None:
     assert read_only(third) == (f"{path}:2", "", "y", {"year": 1})
     path.write_text('{"id": "one", "text": "x"}')
     assert read_only(collect(path)[0])[0] == "one"
-    for other in ('{"name": "settings"}', "[1, 2]", '// comment\n{"text": "x"}', "[]"):
+    for cut, place in (
+        ('[{"id": "a", "text": "x"},\n {"id": "b", "te', "line 2: not valid JSON (Unterminated string"),
+        ('[{"text": "x"}', "line 1: "),
+    ):
+        path.write_text(cut)
+        (damaged,) = collect(path)
+        assert (damaged.state, damaged.reason.text()[: len(place)]) == ("failed", place)
+    for other in (
+        '{"name": "settings"}',
+        '[{"name": "settings"},',
+        '// comment\n[{"text": "x"}]',
+        "[1, 2]",
+        '// comment\n{"text": "x"}',
+        "[]",
+    ):
         path.write_text(other)
         (entry,) = collect(path)
         assert read_only(entry) == (str(path), "r", other, {"size": len(other)})
