@@ -37,6 +37,7 @@ _MAX_LOOKUPS = 20
 _MAX_NOTES = 3
 _NAMED_VALUES = 3
 _SHOWN_CHARACTERS = 60
+_DOTTED = re.compile(r"\d{1,4}([./])\d{1,2}\1\d{1,4}")
 _FIRST_DATE = Date("0001-01-01", -62_135_596_800_000_000, -62_135_510_400_000_000)
 
 
@@ -70,6 +71,11 @@ def notes_on_values(
         field: None for field, value in _compared(where) if as_date(value, fields.get(field, ())) or _is_date(value)
     }
     notes += [_undated(snapshot, field, values) for field in dated if "date" in fields.get(field, ())]
+    notes += [
+        f"{one_line(field, 80)} {op} {show(text)} compares texts letter by letter: write a date as 2024-12-31"
+        for field, op, text in _dotted(where)
+        if "date" in fields.get(field, ())
+    ]
     return tuple(note for note in notes if note)
 
 
@@ -77,7 +83,17 @@ def may_have_notes(where: Where, found: bool) -> bool:
     """Return whether any value of a filter has to be looked up."""
     if next(_looked_up(where, found), None) is not None:
         return True
-    return any(_is_date(value) or as_date(value, ()) for _, value in _compared(where))
+    return any(_is_date(value) or as_date(value, ()) for _, value in _compared(where)) or bool(_dotted(where))
+
+
+def _dotted(where: Where) -> list[tuple[str, str, str]]:
+    """Return the comparisons by order with a text that a person means as a date, such as "31.12.2024"."""
+    return [
+        (condition.field, condition.op, condition.value)
+        for condition in conditions(where)
+        if isinstance(condition, Compare) and condition.op not in ("=", "!=")
+        if isinstance(condition.value, str) and _DOTTED.fullmatch(condition.value)
+    ]
 
 
 def _is_date(value: Value) -> bool:

@@ -114,4 +114,6 @@ def test_values_that_are_not_single_dates_are_counted() -> None:
             (said,) = searcher.search_vector([1, 0], where=where).notes
             assert said == f"{note} cannot match them", where
         assert searcher.search_vector([1, 0], where='day contains "May" or not exists day').notes == ()
+        (said,) = searcher.search_vector([1, 0], where='day > "01.06.2024"').notes
+        assert said == 'day > "01.06.2024" compares texts letter by letter: write a date as 2024-12-31'
         searcher.close()
