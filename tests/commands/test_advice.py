@@ -86,6 +86,15 @@ ADVICE = {
             "search x.index 'frogs -moon' --literal",
         ),
     ),
+    "--index {}": (
+        Walk(
+            "search x.index y.index frogs",
+            "to ask several, write (--index x.index --index y.index)",
+            ("search {0} frogs",),
+            "search --index x.index --index y.index frogs",
+            before=("index y.index notes",),
+        ),
+    ),
     "; make one with: likewise index {} {}": (
         Walk("info new.index", r"(likewise index \S+) SOURCE", ("{0} notes",)),
         Walk("search new.index", r"(likewise index \S+) SOURCE", ("{0} notes",), "search new.index frogs"),

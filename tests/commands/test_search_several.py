@@ -37,6 +37,9 @@ def test_what_is_wrong_is_said(likewise: Callable[..., Any], topics: Path, index
 
     assert "are both named 'topics'" in refused("search", "--index", topics, "--index", topics, "moon")
     assert "Missing argument 'QUERY'" in refused("search", "--index", topics, "--index", index)
+    both = f"{index} is an index: to ask several, write --index {topics} --index {index}"
+    assert both in refused("search", topics, index, "moon")
+    assert both in refused("search", "--index", topics, index, "moon")
     assert "list takes one index" in refused("list", "--index", topics, "--index", index)
     assert "missing.index" in refused("search", "--index", topics, "--index", "missing.index", "moon")
     assert 'no document has a field "lang"' in refused(

@@ -31,7 +31,7 @@ from search.cli.arguments.options import (
     where_option,
 )
 from search.cli.hits.hits import Presentation, folds, print_hits, stem_of
-from search.cli.terminal.output import say, warn, warn_of
+from search.cli.terminal.output import quoted, say, warn, warn_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -185,6 +185,10 @@ def search(
 
     if not words and not names_index(path):
         Searcher(path)  # says what is wrong with the name, which matters more than the missing question
+    paths = click.get_current_context().meta.get(INDEXES, [path])
+    if other := next(filter(names_index, words), None):
+        named = " ".join(f"--index {quoted(each)}" for each in dict.fromkeys((*paths, other)))
+        raise click.UsageError(f"{other} is an index: to ask several, write {named}", click.get_current_context())
     query = "" if like and not words else _joined(words)
     outputs = {"--json": as_json, "-l": paths_only or nul, "--format": line_format is not None, "--open": open_first}
     chosen = [name for name, given in outputs.items() if given]
@@ -211,7 +215,6 @@ def search(
         newer=newer,
         literal=literal or as_json or query == "-" or not reads_conditions,
     )
-    paths = click.get_current_context().meta.get(INDEXES, [path])
     if query is None and (not output.for_people or len(paths) > 1):
         raise click.UsageError("Missing argument 'QUERY'.", click.get_current_context())
     with ExitStack() as stack:
