@@ -18,7 +18,7 @@ demo: $(CORE)           ## index data/, ask three questions
 
 setup: $(READY)         ## the extras, and what the tests need
 
-# How many processes run the tests: one a core, eight at most (tests/hardware.py); 0 for this one alone.
+# How many processes run the tests: three for two cores, eight at most (tests/hardware.py); 0 for this one alone.
 WORKERS ?= auto
 
 test: $(READY)          ## the default suite, a few minutes on two cores

@@ -72,12 +72,13 @@ _WORKER_MEMORY = 2 * 2**30
 def share_out() -> int:
     """Return the number of processes that run the tests; 0 if a single process is best. It is called before they start.
 
-    As many as there are cores and memory, and no more than are of use. Libraries are told to use no more threads
-    than each process has cores, or all of them would wait for each other.
+    Three for two cores, because tests wait for half of their time, for processes and files; as many as there is memory
+    for, and no more than are of use. Libraries are told to use no more threads than each process has cores, or all of
+    them would wait for each other.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    workers = min(cores, _MOST_WORKERS, memory // _WORKER_MEMORY)
+    workers = min(cores + cores // 2, _MOST_WORKERS, memory // _WORKER_MEMORY)
     if workers < 2:
         return 0
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"):

@@ -136,7 +136,7 @@ def test_many_questions_are_answered_as_by_the_library(client: TestClient, paper
     expected = Searcher(papers).search_many(["moon", "bread"], **asked)  # type: ignore[arg-type]
     assert answered == {"answers": json.loads(json.dumps([hits.as_json() for hits in expected]))}
     for wrong, said in (
-        ({"queries": ["moon"] * 101}, "queries: has 101 items, and 100 is the limit: send less"),
+        ({"queries": ["moon"] * 101}, "queries: has 101 items, and 100 is the limit: send fewer"),
         ({"queries": ["moon"] * 11, "k": 1000}, "the body: ask for 10,000 hits at most, for all questions together"),
         (
             {"queries": ["moon"], "where": [None, None]},
