@@ -18,6 +18,7 @@ from indexer.listener import Listener
 from indexer.map.draw import draw_map, redraw_if_outdated
 from indexer.map.file import NAME, Map, read_map, write_map
 from indexer.map.names import Names
+from indexer.map.phrases import read_phrases
 from indexer.map.projection import principal_components, project
 from indexer.map.regions import find_regions, nearest_middle
 from indexer.settings import MapRecord
@@ -122,6 +123,21 @@ def test_a_name_is_what_texts_repeat_and_no_person_and_no_import() -> None:
         ]
     ]
     assert named(texts) == [("crater",), ("oven",), ("brake",)]
+
+
+@pytest.mark.parametrize(
+    ("line", "is_text"),
+    [
+        ("import duties on steel rose in March", True),
+        ("import numpy as np, os", False),
+        ("from pathlib import Path, PurePath", False),
+        ('import { element } from "./page.js"', False),
+        ("#include <stdio.h>", False),
+    ],
+)
+def test_lines_of_prose_that_begin_with_import_are_no_code(line: str, is_text: bool) -> None:
+    phrases = read_phrases([""], [f"{line}\n"], stored_analysis("en"))
+    assert bool(phrases.of_documents[0]) == is_text
 
 
 def test_a_region_without_phrases_of_its_own_has_the_title_of_its_most_central_document() -> None:

@@ -13,6 +13,7 @@ import anyio
 import pytest
 from starlette.testclient import TestClient
 
+from search.repeated_members import repeated_member
 from search.server import limits
 from search.server.guard import Rules, is_loopback
 from search.server.requests import EmbeddingsRequest, NewDocument
@@ -145,6 +146,12 @@ def test_a_member_that_is_given_twice_is_refused(shared: TestClient, body: str) 
     answer = shared.post(SEARCH, content=body)
     assert answer.status_code == 400
     assert "is given twice: give it once" in answer.json()["detail"]
+
+
+def test_a_repeated_member_is_found_among_very_many() -> None:
+    members = [f'"m{number}": 0' for number in range(200_000)]
+    assert repeated_member("{" + ", ".join([*members, members[-1]]) + "}") == "m199999"
+    assert repeated_member("{" + ", ".join(members) + "}") is None
 
 
 def test_ten_thousand_values_are_one_condition(shared: TestClient) -> None:

@@ -121,6 +121,12 @@ def test_the_map_of_the_previous_model_has_the_same_points(
     assert found == {"live": ["erde", "sun"], "previous": ["bread", "erde"]}
     matching = client.post(f"{MAP}/matching", json=left | {"area_of": "previous"}).json()["points"]
     assert list(b64decode(matching)) == [1, 1, 0]
+    catalog = mapped / "previous" / "catalog.db"
+    whole = catalog.read_bytes()
+    catalog.write_bytes(b"damaged" + whole[7:])
+    described = open_client({"papers": mapped}).get(MAP)  # previous vectors that cannot be read do not hide it
+    assert (described.status_code, described.json()["previous"]) == (200, False)
+    catalog.write_bytes(whole)
     open_store(mapped).engine.discard("previous")
     assert (client.get(MAP).json()["previous"], client.get(f"{MAP}/previous").status_code) == (False, 404)
     refused = client.post("/v1/indexes/papers/list", json=left | {"area_of": "previous"})
