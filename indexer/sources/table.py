@@ -123,12 +123,11 @@ def read_table(stream: BinaryIO, container: Container, delimiter: str | None) ->
         return
     texts = set(text_names(container.options)).intersection(layout.header)
     rows = _rows(stream, encoding, limit, delimiter=delimiter, quoting=quoting)
-    if problem := _problem(layout, container):
-        skipped = not layout.rows or (container.met and not {*TEXT_FIELDS, *texts}.intersection(layout.header))
-        damaged = None if layout.rows else _damaged(rows, container)
-        yield damaged or container.whole(skipped, problem)
+    problem = _problem(layout, container)
+    if problem and layout.rows:
+        yield container.whole(container.met and not {*TEXT_FIELDS, *texts}.intersection(layout.header), problem)
         return
-    if not texts and (not layout.records or layout.rows > MAX_ROWS):
+    if not problem and not texts and (not layout.records or layout.rows > MAX_ROWS):
         yield _one_document(rows, layout, container)
         return
     last = 0
@@ -136,23 +135,12 @@ def read_table(stream: BinaryIO, container: Container, delimiter: str | None) ->
         for last, row in islice(rows, layout.skipped + 1, None):
             if (entry := _row_entry(last, row, layout, container, texts)) is not None:
                 yield entry
+        if problem:  # there are no rows, and none that cannot be read
+            yield container.whole(True, problem)
     except _TooLong:
         yield container.too_large(last + 1)
     except _Unclosed as error:
         yield container.failed(error.line, Code.QUOTE_NEVER_CLOSED())
-
-
-def _damaged(rows: Iterator[tuple[int, list[str]]], container: Container) -> Entry | None:
-    """Return the entry of the first row that cannot be read; None if there is none."""
-    last = 0
-    try:
-        for line, _ in rows:
-            last = line
-    except _TooLong:
-        return container.too_large(last + 1)
-    except _Unclosed as error:
-        return container.failed(error.line, Code.QUOTE_NEVER_CLOSED())
-    return None
 
 
 def _row_entry(line: int, row: list[str], layout: _Layout, container: Container, texts: set[str]) -> Entry | None:
