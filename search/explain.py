@@ -10,7 +10,7 @@ import numpy as np
 
 from indexer.encoders import Encoder, steady
 from indexer.errors import NothingKnown
-from indexer.passages.markup import VisibleText
+from indexer.passages.cut import visible_parts
 from indexer.passages.sentences import sentence_ends
 from indexer.records import Vector
 from search.hits import Hit
@@ -27,10 +27,9 @@ def add_sentences(hits: Sequence[Hit], encoder: Encoder, question: Vector) -> li
     """
     spans, texts = [], []
     for hit in hits:
-        visible = VisibleText.read(hit.text, hit.format)
-        for start, end in sentences(hit.text):
-            spans.append((hit, start, end))
-            texts.append(visible.part(start, end))
+        of_hit = sentences(hit.text)
+        spans += [(hit, start, end) for start, end in of_hit]
+        texts += visible_parts(hit.text, hit.format, of_hit)
     readable = [number for number, offsets in enumerate(encoder.offsets(texts)) if len(offsets)]
     cosines = np.full(len(texts), -np.inf)
     while readable:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -55,6 +55,21 @@ def _vocabulary_of(analysis: Analysis) -> _Vocabulary:
     return vocabulary
 
 
+def visible_places(
+    text: str, start: int, format_: str | None, find: Callable[[str], Sequence[tuple[int, int]]]
+) -> list[dict[str, Any]]:
+    """Return the places that `find` returns for the visible text of a passage, with their offsets in the document.
+
+    Args:
+        text, start, format_: as for `QuestionWords.mark`.
+    """
+    visible = VisibleText.read(text, format_)
+    spans = find(visible.text)
+    if visible.hidden:
+        spans = [(visible.to_source(first), visible.to_source(last - 1) + 1) for first, last in spans]
+    return [{"text": text[first:last], "start": start + first, "end": start + last} for first, last in spans]
+
+
 class QuestionWords:
     """The words of one question. The question is analysed once for all hits of its answer."""
 
@@ -79,11 +94,7 @@ class QuestionWords:
             start: offset of the passage in its document, in code points.
             format_: format of the document, which decides what is hidden (indexer/passages/markup.py).
         """
-        visible = VisibleText.read(text, format_)
-        spans = self._spans(visible.text)
-        if visible.hidden:
-            spans = [(visible.to_source(first), visible.to_source(last - 1) + 1) for first, last in spans]
-        return [{"text": text[first:last], "start": start + first, "end": start + last} for first, last in spans]
+        return visible_places(text, start, format_, self._spans)
 
     def are_all_in(self, text: str) -> bool:
         """Return whether a text holds every term of the question, and there is one."""

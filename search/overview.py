@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from indexer.passages.markup import VisibleText
+from indexer.passages.cut import visible_parts
 from indexer.stores.port import Passage
 from search.explain import sentences
 from search.searcher import Searcher
@@ -26,8 +26,7 @@ def questions_to_try(searcher: Searcher) -> list[str]:
 
 
 def _question(passage: Passage) -> str:
-    visible = VisibleText.read(passage.text, passage.format)
-    of_text = (visible.part(*span) for span in sentences(passage.text))
+    of_text = visible_parts(passage.text, passage.format, sentences(passage.text))
     for candidate in (passage.title, passage.heading.rpartition(" > ")[2], *of_text):
         plain = " ".join(_MARKS.sub(" ", candidate).split())
         letters = sum(map(str.isalpha, candidate))

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from indexer.passages.cut import titled_text
-from indexer.passages.markup import VisibleText
 from indexer.stores.port import Condition, Conditions, Passage
 from indexer.stores.words.exact import places
-from search.marks import QuestionWords
+from search.marks import QuestionWords, visible_places
 
 
 class DeferredWhy:
@@ -52,11 +51,11 @@ class DeferredWhy:
 
     def _condition(self, condition: Condition) -> dict[str, Any]:
         """Return a condition with its places in the passage. A document may meet it elsewhere in its text."""
-        passage, spans = self._passage, list[dict[str, Any]]()
-        if not condition.excluded:
-            visible = VisibleText.read(passage.text, passage.format)
-            for start, end in places(visible.text, condition.words):
-                first, last = visible.to_source(start), visible.to_source(end - 1) + 1
-                part = {"text": passage.text[first:last], "start": passage.start + first, "end": passage.start + last}
-                spans.append(part)
+        passage = self._passage
+        spans = visible_places(
+            passage.text,
+            passage.start,
+            passage.format,
+            lambda text: [] if condition.excluded else places(text, condition.words),
+        )
         return {"text": condition.text, "excluded": condition.excluded, "places": spans}

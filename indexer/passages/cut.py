@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from math import ceil
 from numbers import Integral
 
@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from indexer.encoders.recipes.port import Encoder
 from indexer.errors import BadInput
 from indexer.passages.encoded_data import encoded_ranges
-from indexer.passages.markup import Range, VisibleText, encoded_in_passages, front_matter
+from indexer.passages.front_matter import read_front_matter
+from indexer.passages.markup import Range, VisibleText
 from indexer.passages.sentences import PARAGRAPH, SENTENCE
 from indexer.records import Document, Section, Span
 
@@ -117,6 +118,22 @@ def visible_text(text: str, format_: str | None) -> str:
 def titled_text(title: str, text: str, format_: str | None) -> str:
     """Return what a model reads of a text as a whole: its title, a space, and what is visible of the text."""
     return f"{title} {visible_text(text, format_)}".strip()
+
+
+def front_matter(text: str, format_: str | None) -> int:
+    """Return where the front matter of a Markdown text ends; 0 if there is no front matter, or no letter or digit below
+    it."""
+    front = read_front_matter(text) if format_ == "markdown" else None
+    return front.end if front and any(map(str.isalnum, islice(text, front.end, None))) else 0
+
+
+def encoded_in_passages(text: str, format_: str | None) -> list[Range]:
+    """Return the stretches of base64 or hexadecimal digits in the visible part of a text, as offsets in the visible
+    part.
+
+    A picture in the target of a link is not visible.
+    """
+    return encoded_ranges(VisibleText.read(text, format_).text) if encoded_ranges(text) else []
 
 
 def left_out_ranges(text: str, format_: str | None) -> list[Range]:

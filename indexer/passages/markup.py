@@ -1,5 +1,4 @@
-"""The invisible parts of reStructuredText and Markdown: targets of links, names of roles, and comments. Of subtitles:
-numbers, times and tags.
+"""The invisible parts of reStructuredText and Markdown: targets of links, names of roles, and comments.
 
 These parts are not embedded, not indexed as words and not shown. Code, header fields and the content of directives
 stay. No character of a document changes, so that offsets stay true. docs/decisions.md says why docutils does not do it.
@@ -11,11 +10,11 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import Any, NamedTuple
 
-from indexer.passages.encoded_data import encoded_ranges
 from indexer.passages.front_matter import NEWLINE, read_front_matter
+from indexer.passages.subtitles import subtitle_marks
 
 Range = tuple[int, int]
 """Start and end of characters, in code points."""
@@ -57,9 +56,8 @@ class VisibleText:
 
     def is_line_hidden(self, offset: int) -> bool:
         """Return whether a character of the source and the rest of its line are hidden."""
-        hidden = self._hidden_at(offset)
         line = _LINE.match(self.source, offset)
-        return hidden is not None and line is not None and hidden[1] >= line.end()
+        return line is not None and bool(line[0]) and self.to_visible(offset) == self.to_visible(line.end())
 
     def with_hidden(self, start: int, end: int, *, first: bool) -> Range:
         """Return a passage, from its first to after its last visible character, with what is hidden around it.
@@ -88,29 +86,13 @@ class VisibleText:
 def hidden_ranges(text: str, format_: str | None) -> tuple[Range, ...]:
     """Return what is hidden in a text, in order; empty if nothing else has a letter or digit."""
     ranges: list[Range] = []
-    find = {"rst": _rst, "markdown": _markdown, "ipynb": _markdown, "subtitles": _subtitles}.get(format_ or "")
+    find = {"rst": _rst, "markdown": _markdown, "ipynb": _markdown, "subtitles": subtitle_marks}.get(format_ or "")
     for start, end in sorted(find(text)) if find else ():
         if ranges and start <= ranges[-1][1]:
             ranges[-1] = ranges[-1][0], max(ranges[-1][1], end)
         elif start < end:
             ranges.append((start, end))
-    return tuple(ranges) if any(map(_WORD_CHARACTER.search, _visible_parts(text, ranges))) else ()
-
-
-def encoded_in_passages(text: str, format_: str | None) -> list[Range]:
-    """Return the stretches of base64 or hexadecimal digits in the visible part of a text, as offsets in the visible
-    part.
-
-    A picture in the target of a link is not visible.
-    """
-    return encoded_ranges(VisibleText.read(text, format_).text) if encoded_ranges(text) else []
-
-
-def front_matter(text: str, format_: str | None) -> int:
-    """Return where the front matter of a Markdown text ends; 0 if there is no front matter, or no letter or digit below
-    it."""
-    front = read_front_matter(text) if format_ == "markdown" else None
-    return front.end if front and _WORD_CHARACTER.search(text, front.end) else 0
+    return tuple(ranges) if any(map(str.isalnum, chain.from_iterable(_visible_parts(text, ranges)))) else ()
 
 
 def _visible_parts(text: str, hidden: Sequence[Range]) -> list[str]:
@@ -119,27 +101,8 @@ def _visible_parts(text: str, hidden: Sequence[Range]) -> list[str]:
 
 
 _NOT_BLANK = re.compile(r"\S")
-_WORD_CHARACTER = re.compile(r"[^\W_]")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
 _BACKQUOTES = re.compile("`+")
-
-_TIME = r"(?:\d+:)?\d\d?:\d\d?[.,]\d{1,3}"
-_CUE = (
-    rf"[ \t]*{_TIME}[ \t]*-->[ \t]*{_TIME}[^\r\n]*(?:\r?\n|$)"
-    rf"|</?(?:[cbiuv]|lang|ruby|rt|font)\b[^>\n]{{0,200}}>|<{_TIME}>|\{{\\an\d\}}"
-)
-_SRT = re.compile(rf"^(?:\d+[ \t]*\r?\n)?{_CUE}", re.MULTILINE)
-_WEBVTT = re.compile(
-    rf"\AWEBVTT\b[^\n]*(?:\n[^\r\n]+\r?)*|^(?:NOTE|STYLE|REGION)\b[^\n]*(?:\n[^\r\n]+\r?)*"
-    rf"|^(?:[^\r\n]+\r?\n)?{_CUE}",
-    re.MULTILINE,
-)
-
-
-def _subtitles(text: str) -> Iterator[Range]:
-    """Yield the numbers, times and tags of SubRip and WebVTT, and the header, notes and styles of WebVTT."""
-    pattern = _WEBVTT if text.startswith("WEBVTT") else _SRT
-    yield from (match.span() for match in pattern.finditer(text))
 
 
 # reStructuredText. Blocks are recognised by their first line and their indentation, as its specification says:
@@ -156,14 +119,11 @@ _BLOCK = re.compile(
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1{2,}$", re.ASCII)
 _MARKERS = re.compile(r"(?:(?:[-*+•‣⁃]|\(?(?:\d+|[a-zA-Z]|[ivxlcdm]+|[IVXLCDM]+|#)[.)])[ \t]+)*+")
 """The marks of list items that begin a line. The text of an item is indented by the width of its mark."""
-_TARGET_OPTION = re.compile(r":target:(?:[ \t]|$)")
-_LITERAL_DIRECTIVES = frozenset(
-    """
-    code code-block sourcecode parsed-literal raw math literal literalinclude include highlight productionlist
-    doctest testcode testsetup testcleanup testoutput ipython jupyter-execute prompt command-output program-output
-    plot graphviz graph digraph mermaid uml
-    """.split()  # noqa: SIM905
-)
+_LITERAL_DIRECTIVES = """
+code code-block sourcecode parsed-literal raw math literal literalinclude include highlight productionlist
+doctest testcode testsetup testcleanup testoutput ipython jupyter-execute prompt command-output program-output
+plot graphviz graph digraph mermaid uml
+""".split()  # noqa: SIM905
 """Directives whose content is not reStructuredText or is shown literally."""
 _OPENING = re.compile(r"(?<![^\W_])(?<![\\`])`++(?=\S)")
 _CLOSINGS = {1: re.compile(r"(?<=[^\s`])`(?!`)"), 2: re.compile(r"(?<=[^\s`])``++")}
@@ -200,7 +160,7 @@ def _rst(text: str) -> Iterator[Range]:
         elif directive in ("image", "figure"):
             yield first, line.start + line.indent + len(line.text)
             while end < len(lines) and lines[end].text.startswith(":") and lines[end].indent > line.indent:
-                if _TARGET_OPTION.match(lines[end].text):
+                if lines[end].text.split(None, 1)[0] == ":target:":
                     yield lines[end].start, lines[end].end
                 end += 1
         elif block and not (directive or block["footnote"] or block["substitution"]):
@@ -310,8 +270,7 @@ def _markdown(text: str) -> Iterator[Range]:
     from markdown_it import MarkdownIt
     from markdown_it.common.utils import normalizeReference
 
-    front = read_front_matter(text)
-    body = front.blanked(text) if front else text
+    body = front.blanked(text) if (front := read_front_matter(text)) else text
     starts = [0, *(newline.end() for newline in NEWLINE.finditer(text)), len(text)]
     results: dict[str, Any] = {}
     tokens = MarkdownIt("commonmark").disable("inline").parse(body, results)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from indexer.errors import BadInput
 from indexer.ledger import NO_REASON, Code, Reason
+from indexer.passages.cut import encoded_in_passages
 from indexer.passages.encoded_data import is_encoded
-from indexer.passages.markup import encoded_in_passages
 from indexer.sources.content import Content, Skip, Unreadable
 from indexer.sources.globs import Globs
 from indexer.sources.programs import ExtractorProgram

@@ -16,9 +16,8 @@ from word_encoder import WordEncoder
 
 from indexer import Document
 from indexer.ledger import Code
-from indexer.passages.cut import PassageSettings, cut, embedded_texts, left_out_ranges
+from indexer.passages.cut import PassageSettings, cut, embedded_texts, front_matter, left_out_ranges
 from indexer.passages.encoded_data import encoded_ranges
-from indexer.passages.markup import front_matter
 from indexer.sources import ReadOptions, open_sources, read
 from indexer.sources.readers import markdown
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from indexer.passages.markup import front_matter
+from indexer.passages.cut import front_matter
 from indexer.records import Document
 from indexer.sources import Entry
 from indexer.sources.encoding import decode
