@@ -387,15 +387,15 @@ class Run:
             self._read_files.add(last.file)
 
     def _is_several_now(self, file: str) -> bool:
-        """Return whether a file that was one document, of another format, now holds several in its place."""
+        """Return whether a file that was one document, of another format, or none, now holds several in its place."""
         recorded = self._known_files.get(file)
-        if recorded is None or not self._formats or self._is_one:
+        if recorded is None or self._is_one or self._owners.get(file, file) != file:
             return False
-        if file not in (uri for uri, _, _ in recorded.entries) or self._owners.get(file, file) != file:
+        if not any(uri == file and not reason.is_left_out for uri, _, reason in recorded.entries):
             return False
         with self._index.store.snapshot() as snapshot:
             document = snapshot.get(file)
-        return document is not None and document.format not in self._formats
+        return document is None or (bool(self._formats) and document.format not in self._formats)
 
     def _is_batch_full(self) -> bool:
         """Return whether enough was read for the next commits. A slow reader does not hold them up."""

@@ -114,7 +114,7 @@ class Batch:
             next run reads the files that hold them again.
         finished: files that were read to their end, by path, so that the next run can skip them unread.
         run: the number that `begin_run` returned; 0 outside of a run.
-        removed: uris of documents to remove, with their rows of the ledger.
+        removed: uris to remove from the documents, if they are there, and from the ledger.
     """
 
     documents: Sequence[EmbeddedDocument] = ()

@@ -577,6 +577,7 @@ class ReferenceWriter:
 
     def put(self, batch: Batch) -> Changes:
         state = self._without(batch.removed)
+        state = replace(state, entries=tuple((run, row) for run, row in state.entries if row.uri not in batch.removed))
         documents, last_document, last_passage = dict(state.documents), state.last_document, state.last_passage
         changes: dict[str, list[str]] = {"added": [], "replaced": [], "updated": []}
         for item in batch.documents:

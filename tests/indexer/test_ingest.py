@@ -479,6 +479,18 @@ def test_prune_keeps_a_document_that_was_noticed_as_gone_before_its_file_failed(
     assert uris(folder)[-2:] == ["r1", "r2"]
 
 
+def test_a_file_that_was_skipped_has_no_such_row_once_a_record_of_it_fails(
+    likewise: Callable[..., Any], tmp_path: Path, folder: Path, lines: Callable[..., str]
+) -> None:
+    file = write(tmp_path / "r.jsonl", "")
+    likewise("index", folder, file)
+    assert [(row["uri"], row["state"]) for row in ledger(likewise, folder)] == [(str(file), "skipped")]
+    write(file, lines({"id": "r1", "text": "one"}) + "{", LONG_AGO + 9)
+    likewise("index", folder, file)
+    rows = [(row["uri"], row["state"]) for row in ledger(likewise, folder)]
+    assert sorted(rows) == [(f"{file}:2", "failed"), ("r1", "indexed")]
+
+
 def test_a_table_that_cannot_be_read_to_its_end_keeps_its_rows(
     likewise: Callable[..., Any], notes: Path, folder: Path
 ) -> None:

@@ -178,6 +178,7 @@ class Commit:
             return Changes()
         self._lock_documents([*batch.removed, *(item.document.uri for item in documents)])
         self._remove_documents(batch.removed)
+        self._run("DELETE FROM {tables}.ledger WHERE key = ANY(%s)", [key_of(uri) for uri in batch.removed])
         dimensions = settings_of(self._views.address.shown, self._setting_rows()).dimensions
         require_matching_shapes(documents, dimensions)
         keys = {item.document.uri: key_of(item.document.uri) for item in documents}

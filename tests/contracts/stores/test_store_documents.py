@@ -460,12 +460,13 @@ def test_the_ledger_keeps_the_outcome_of_every_file_and_record(store: Store) -> 
 
 
 def test_a_batch_removes_documents_with_their_rows_of_the_ledger(store: Store) -> None:
-    put(store, doc("/box", "all"), doc("x", "y"), rows=[LedgerRow("/box", "/box", "indexed")])
+    empty = LedgerRow("/empty", "/empty", "skipped", Code.EMPTY())
+    put(store, doc("/box", "all"), doc("x", "y"), rows=[LedgerRow("/box", "/box", "indexed"), empty])
     put(store, finished={"/box": Stamp(1, 1, 1, 1)})
     rows = [LedgerRow("/box", "/box#1", "indexed"), LedgerRow("/box", "/box#2", "indexed")]
     with store.writer() as writer:
         batch = Batch(
-            [doc("/box#1", "one"), doc("/box#2", "two")], rows, {"/box": Stamp(2, 1, 1, 1)}, 1, ["/box", "no"]
+            [doc("/box#1", "one"), doc("/box#2", "two")], rows, {"/box": Stamp(2, 1, 1, 1)}, 1, ["/box", "/empty", "no"]
         )
         assert writer.put(batch) == Changes(added=("/box#1", "/box#2"))
     with store.snapshot() as snapshot:
@@ -473,12 +474,12 @@ def test_a_batch_removes_documents_with_their_rows_of_the_ledger(store: Store) -
         assert list(snapshot.ledger()) == rows
         assert snapshot.info().documents == 3
         assert snapshot.check(None).problems == ()
-    assert stamp_sizes(store) == {"/box": 2}
+    assert stamp_sizes(store) == {"/box": 2, "/empty": -1}
     with store.writer() as writer:
         assert writer.put(Batch(removed=["/box#2"])) == Changes()
     with store.snapshot() as snapshot:
         assert (snapshot.documents, [row.uri for row in snapshot.ledger()]) == (2, ["/box#1"])
-    assert stamp_sizes(store) == {"/box": -1}
+    assert stamp_sizes(store) == {"/box": -1, "/empty": -1}
 
 
 def states(store: Store) -> list[str]:

@@ -201,6 +201,7 @@ class Catalog:
             (dimensions,) = connection.execute("SELECT value FROM setting WHERE name = 'dimensions'").fetchone()
             require_matching_shapes(documents, int(dimensions))
             _remove_documents(connection, batch.removed)
+            connection.executemany("DELETE FROM ledger WHERE uri = ?", ((uri,) for uri in batch.removed))
             uris = json.dumps([item.document.uri for item in documents])
             find = "SELECT uri, id FROM document WHERE uri IN (SELECT value FROM json_each(?))"
             known: dict[str, int] = dict(connection.execute(find, (uris,)))
