@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from indexer.ledger import Code, Reason
+from indexer.ledger import NO_REASON, Code, Reason
 from indexer.sources.content import Content, Skip, Unreadable
 from indexer.sources.mbox import is_mbox
 
@@ -121,10 +121,18 @@ _ADVICE = {
 _ADVICE_BY_EXTENSION = {extension: advice for advice, several in _ADVICE.items() for extension in several.split()}
 
 
-def reason_not_to_read(path: str) -> Reason:
-    """Return why a binary file is not read, and what to do about it if its extension is known."""
-    extension = os.path.splitext(path)[1].lower()
-    return _ADVICE_BY_EXTENSION.get(extension, Code.BINARY)()
+_NEVER_TEXT = (Code.IMAGE, Code.ARCHIVE, Code.AUDIO_OR_VIDEO)
+"""Kinds of files that are not read as text even if their bytes decode, as those of a damaged picture may."""
+
+
+def reason_not_to_read(path: str, *, binary: bool) -> Reason:
+    """Return why a file that no reader knows is not read, and what to do about it; `NO_REASON` for a text.
+
+    Args:
+        binary: whether the beginning of the file is not text.
+    """
+    code = _ADVICE_BY_EXTENSION.get(os.path.splitext(path)[1].lower(), Code.BINARY)
+    return code() if binary or code in _NEVER_TEXT else NO_REASON
 
 
 READER_VERSIONS: dict[str, int] = {

@@ -220,8 +220,9 @@ def _reason_to_skip(path: str, format_: Format, head: bytes, size: int, options:
     """Return why a file is skipped without being read; `NO_REASON` if it is to be read."""
     if not head:
         return Code.EMPTY()
-    if format_.kind != "extracted" and format_ is not MBOX and is_binary(head):
-        return reason_not_to_read(path)
+    is_read_here = format_.kind != "extracted" and format_ is not MBOX
+    if is_read_here and (reason := reason_not_to_read(path, binary=is_binary(head))):
+        return reason
     if size > options.max_bytes and (format_.kind != "records" or format_ is JSON):
         return Code.TOO_LARGE(f"{size / 2**20:,.1f}", f"{options.max_file_mb:g}")
     return NO_REASON

@@ -87,6 +87,19 @@ def test_what_is_left_out_is_said_once(tmp_path: Path, collect: Collect) -> None
     }
 
 
+def test_a_picture_an_archive_and_a_film_are_never_text(tmp_path: Path, collect: Collect) -> None:
+    for name in ("cut.png", "photo.JPG", "song.mp3", "old.zip"):
+        write(tmp_path / name, b"GIF89a \x89PNG caf\xe9")
+    write(tmp_path / "letter.doc", "a text with this name")
+    assert reasons(collect(tmp_path), tmp_path) == {
+        "cut.png": Code.IMAGE().text(),
+        "photo.JPG": Code.IMAGE().text(),
+        "song.mp3": Code.AUDIO_OR_VIDEO().text(),
+        "old.zip": Code.ARCHIVE().text(),
+    }
+    assert names(collect(tmp_path), tmp_path) == ["letter.doc"]
+
+
 def test_a_socket_is_skipped(collect: Collect) -> None:
     with tempfile.TemporaryDirectory() as short, socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"{short}/s")
