@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Callable, Iterator
+from pathlib import PurePath
 
 from indexer.errors import count_of
 from indexer.filters.dates import Date, read_date
@@ -18,6 +20,7 @@ from indexer.filters.tree import (
     Not,
     Or,
     TextMatch,
+    Under,
     Value,
     Where,
     conditions,
@@ -64,6 +67,10 @@ def notes_on_values(
             case Compare(field, _, value):
                 near = _near_format(value, values(field)) if field == "format" else _near(value, values(field))
                 notes.append(f"no document has {one_line(field, 80)} = {_shown(value)}{'; ' if near else ''}{near}")
+            case Under(folder):
+                # Only its name: a relative folder is resolved on the server, whose folders clients must not see.
+                name = PurePath(folder).name or folder
+                notes.append(f"no document is under {_shown(name)}; {_near_folders(folder, values('path'))}")
             case TextMatch() as condition if other_case := _other_case(snapshot, condition, values):
                 notes.append(other_case)
     fields = snapshot.fields or {}
@@ -175,6 +182,21 @@ def _looked_up(where: Where, found: bool) -> Iterator[tuple[Condition, ...]]:  #
         case TextMatch(field, "contains" | "startswith" | "endswith" as op, text, negated):
             if text and (negated or not found):
                 yield (TextMatch(field, op, text),)
+        case Under():
+            if not found:
+                yield (where,)
+
+
+def _near_folders(folder: str, values: FieldValues) -> str:
+    """Return the folders of documents that are spelled like a folder, or else the folder that all of them are below."""
+    paths = [
+        PurePath(value) for value, _ in values.frequent if isinstance(value, str) and PurePath(value).is_absolute()
+    ]
+    if not paths:
+        return "no document has a path"
+    folders = sorted({str(above) for path in paths for above in path.parents})
+    near = difflib.get_close_matches(folder, folders, n=_NAMED_VALUES, cutoff=0.8)
+    return "near: " + ", ".join(map(_shown, near or [os.path.commonpath([path.parent for path in paths])]))
 
 
 def _near_format(value: Value, values: FieldValues) -> str:

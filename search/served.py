@@ -203,6 +203,10 @@ class ServedIndex:
             names = sorted([name for name in commonest if name in info.fields][:LISTED_FIELDS])
         return {name: _types(info.fields[name], name in info.dates) for name in names}
 
+    def filter_notes(self, where: Filter | None) -> list[str]:
+        """Return the notes on a filter, without the address of the index."""
+        return [self.without_address(note) for note in self.searcher.filter_notes(where)]
+
     def without_address(self, message: str) -> str:
         """Return a message with the name in place of the address, because clients must not see the address."""
         for address in sorted({self.searcher.address, self.address}, key=len, reverse=True):

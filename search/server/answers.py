@@ -276,6 +276,7 @@ class DocumentsAnswer(_Answer):
 
     documents: list[DocumentAnswer]
     cursor: str | None = Field(description="For the next page; null after the last document.")
+    notes: list[str] = Field(description="What the caller should know of the filter; only on the first page.")
 
 
 class FoundDocumentsAnswer(_Answer):
@@ -289,6 +290,7 @@ class CountAnswer(_Answer):
     """How many documents a filter leaves."""
 
     documents: int
+    notes: list[str] = Field(description="What the caller should know of the filter, such as values near to its own.")
 
 
 class InfoAnswer(_Answer):

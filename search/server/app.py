@@ -465,7 +465,11 @@ class Service:
 
     async def count(self, request: Request) -> Response:
         where = filter_tree(optional_parameter(request, "where"), FROM_CLIENTS)
-        return JSONResponse({"documents": await self._ask(request, lambda served: served.searcher.count(where))})
+
+        def counted(served: ServedIndex) -> dict[str, Any]:
+            return {"documents": served.searcher.count(where), "notes": served.filter_notes(where)}
+
+        return JSONResponse(await self._ask(request, counted))
 
     async def info(self, request: Request) -> Response:
         return JSONResponse(await self._ask(request, lambda served: asdict(served.searcher.info())))

@@ -29,8 +29,10 @@ Result = TypeVar("Result")
 
 def list_documents(served: ServedIndex, where: str | None, cursor: str | None) -> dict[str, Any]:
     """Return a page of documents, and the cursor of the next page; None after the last document."""
-    documents, cursor = served.searcher.documents_page(filter_tree(where, FROM_CLIENTS), cursor)
-    return {"documents": list(map(asdict, documents)), "cursor": cursor}
+    condition = filter_tree(where, FROM_CLIENTS)
+    notes = served.filter_notes(condition) if cursor is None else []
+    documents, cursor = served.searcher.documents_page(condition, cursor)
+    return {"documents": list(map(asdict, documents)), "cursor": cursor, "notes": notes}
 
 
 def get_documents(served: ServedIndex, uris: list[str]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ An unknown member is refused, because a misspelt filter that is ignored gives wr
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, field_validator, model_validator
@@ -423,7 +424,7 @@ async def body_of(request: Request, kind: type[Body]) -> Body:
         (first, *_) = error.errors(include_url=False, include_input=False)
         if isinstance(refused := first.get("ctx", {}).get("error"), BadInput):  # its message names the field
             raise refused from None
-        raise Problem(400, "bad-input", _describe(error)) from None
+        raise Problem(400, "bad-input", _describe(error, kind)) from None
 
 
 def refuse_repeated_members(body: bytes) -> None:
@@ -456,7 +457,7 @@ def optional_parameter(request: Request, name: str) -> str | None:
     return values[0] if values else None
 
 
-def _describe(error: ValidationError) -> str:
+def _describe(error: ValidationError, kind: type[_Body]) -> str:
     """Return the place and the kind of the first mistake in a body. The value itself is not repeated."""
     every = error.errors(include_url=False, include_input=False)
     # Of the forms that a member may have, the form that fits but for its length says more than the first.
@@ -468,4 +469,6 @@ def _describe(error: ValidationError) -> str:
         message = f"has {sizes['actual_length']:,} items, and {sizes['max_length']:,} is the limit: send fewer"
     if first["type"] == "extra_forbidden":
         message = "there is no member of this name"
+        meant = get_close_matches("where" if place == "filter" else place, kind.model_fields, cutoff=0.75)
+        message += f"; near: {', '.join(meant)}" if meant else ""
     return f"{place}: {message}" if place else f"the body: {message}"

@@ -176,7 +176,8 @@ def test_ten_thousand_values_are_one_condition(shared: TestClient) -> None:
         (b'{"query": "a", "k": 101, "explain": true}', "100 hits at most"),
         (b'{"query": "a", "k": "3"}', "valid integer"),
         (b'{"query": "a", "k": 1.5}', "integer"),
-        (b'{"query": "a", "wehre": "x = 1"}', "no member of this name"),
+        (b'{"query": "a", "wehre": "x = 1"}', "wehre: there is no member of this name; near: where"),
+        (b'{"query": "a", "filter": "x = 1"}', "filter: there is no member of this name; near: where"),
         (b'{"query": "a", "mode": "sparse"}', "'dense', 'words' or 'hybrid'"),
         (b'{"query": ""}', "give query, vector or both"),
         (b'{"query": "   "}', "empty"),
@@ -201,7 +202,7 @@ def test_ten_thousand_values_are_one_condition(shared: TestClient) -> None:
         (b'{"query": "a", "where": {"year": {"in": [' + b"1," * 10_000 + b"2]}}}", "10,001 values, and at most 10,000"),
         (b'{"query": "a", "where": {"lang": {"like": "' + b"_" * 1001 + b'"}}}', "1,001 characters, and at most 1,000"),
     ],
-    ids=range(38),
+    ids=range(39),
 )
 def test_a_bad_body_says_what_is_wrong(shared: TestClient, body: bytes, said: str) -> None:
     answer = shared.post(SEARCH, content=body)
