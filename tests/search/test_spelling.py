@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,18 @@ def test_words_that_no_document_has_are_replaced(searcher: Searcher, question: s
 )
 def test_conditions_stay_as_they_were_typed(searcher: Searcher, question: str, meant: str) -> None:
     assert searcher.search(question, mode="hybrid", literal=False).did_you_mean == meant
+
+
+def test_of_equally_similar_words_the_most_frequent_is_meant(tmp_path: Path, encoder: Any) -> None:
+    texts = ["a barge", "a badge", "a badge and a barge", "a badge"]
+    with Index.create(tmp_path / "x.index", model=encoder) as index:
+        index.add(Document(str(number), text) for number, text in enumerate(texts))
+    with Searcher(tmp_path / "x.index", encoder) as opened:
+        assert opened.search("bazge", mode="words").did_you_mean == "badge"
+    with Index.open(tmp_path / "x.index", encoder) as index:
+        index.add(Document(f"{number} more", "a barge") for number in range(3))
+    with Searcher(tmp_path / "x.index", encoder) as opened:
+        assert opened.search("bazge", mode="words").did_you_mean == "barge"
 
 
 def test_middles_are_the_rows_nearest_to_the_middle_of_each_group() -> None:

@@ -10,7 +10,6 @@ length.
 from __future__ import annotations
 
 import ctypes
-import difflib
 import json
 import math
 import time
@@ -270,6 +269,7 @@ class Postings:
         self._has_deletions = has_deletions
         self._counted_texts = 0
         self._factors: dict[str, float] = {}  # by term, for terms that were asked for
+        self._beginning_with: dict[tuple[str, str], list[str]] = {}  # terms by field and letter, for near_terms
         self._shared: TextStatistics | None = None
         index.reload()
         self._searcher = index.searcher()
@@ -366,9 +366,19 @@ class Postings:
         """
         if self._searcher.doc_freq(field, term):
             return []
-        others = (other for other, _ in self._searcher.terms_with_prefix(field, term[0]))
+        from rapidfuzz import process  # here, because importing it takes 20 ms, and most questions do not need it
+        from rapidfuzz.distance.Indel import normalized_similarity
+
+        beginning = field, term[0]
+        if (others := self._beginning_with.get(beginning)) is None:
+            # The most frequent first: of equally similar terms they are returned.
+            by_frequency = sorted(self._searcher.terms_with_prefix(*beginning), key=lambda one: -one[1])
+            others = self._beginning_with[beginning] = [other for other, _ in by_frequency]
         alike = [other for other in others if abs(len(other) - len(term)) <= _MAX_LENGTH_DIFFERENCE]
-        return difflib.get_close_matches(term, alike, n=_NEAR_TERMS, cutoff=_MIN_SIMILARITY)
+        near = process.extract(
+            term, alike, scorer=normalized_similarity, score_cutoff=_MIN_SIMILARITY, limit=_NEAR_TERMS
+        )
+        return [other for other, _, _ in near]
 
     def _scored(self, terms: Terms, hits: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
         """Return texts with their scores; these differ from tantivy's where other statistics give them.
