@@ -202,6 +202,11 @@ def _serve_with_workers(options: Options, workers: int, listening: socket.socket
     draining = multiprocessing.get_context("spawn").Event()
     make_app(options, draining.is_set)  # what is wrong with an index is said once, by this process
     config = _config(partial(make_app, options, draining.is_set), factory=True, workers=workers)
+    # asyncio accepts as many connections at a time as the backlog has, so the first worker to wake would accept all of
+    # them, and answer alone. A worker accepts one at a time instead; the queue of those that wait gets its length again
+    # when the worker has started, and every timeout_notify seconds.
+    config.callback_notify = partial(_lengthen_queue, listening, config.backlog)
+    config.backlog = 1
     with tempfile.TemporaryDirectory(prefix="likewise-metrics-") as metrics:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics  # workers inherit it
         # A question took a third less CPU with one thread per worker than with one per core.
@@ -212,6 +217,10 @@ def _serve_with_workers(options: Options, workers: int, listening: socket.socket
         supervisor.run()
         if any(process.exitcode == uvicorn.config.STARTUP_FAILURE for process in supervisor.processes):
             raise LikewiseError("a worker could not start: the reason is in the lines above")
+
+
+async def _lengthen_queue(listening: socket.socket, connections: int) -> None:
+    listening.listen(connections)
 
 
 class _Draining(Multiprocess):

@@ -12,10 +12,11 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from indexer import Index
@@ -197,6 +198,32 @@ def test_a_service_that_is_killed_under_load_serves_at_once_again(serving: Any, 
     assert Index.open(own_vectors).check().ok
     with serving(own_vectors) as service:
         assert ask(service.address) == ["moon"]
+
+
+@pytest.mark.slow
+def test_clients_can_connect_while_every_worker_is_busy(serving: Any, own_vectors: Path) -> None:
+    with serving(own_vectors, "--workers", "2") as service, ExitStack() as connections:
+        host, port = service.address.removeprefix("http://").split(":")
+        workers = children(service.process.pid)
+        for worker in workers:
+            await_true(lambda worker=worker: connections_of(worker) > 0 or connect(host, port, connections) is None)
+        try:
+            for worker in workers:
+                os.kill(worker, signal.SIGSTOP)
+            for _ in range(100):
+                connect(host, port, connections)
+        finally:
+            for worker in workers:
+                os.kill(worker, signal.SIGCONT)
+        assert ask(service.address, timeout_s=60) == ["moon"]
+
+
+def connections_of(worker: int) -> int:
+    return len(psutil.Process(worker).net_connections("tcp")) - 1  # without the socket that listens
+
+
+def connect(host: str, port: str, connections: ExitStack) -> None:
+    connections.enter_context(socket.create_connection((host, int(port)), timeout=60))
 
 
 @pytest.mark.slow
