@@ -90,6 +90,8 @@ UNWATCHED_S = 0.02
 HEAVY_THREADS = 2
 HEAVY_QUEUE = 16
 HEAVY_DEADLINE_S = 30.0
+WRITE_THREADS = 8
+"""Threads that wait for the writer of an index, which makes one change after the other."""
 FEW_EXPLAINED = 20
 """Maximum hits that a search explains among other searches. More are heavy work, because every sentence of every hit is
 embedded."""
@@ -201,6 +203,7 @@ class Service:
         threads = DATABASE_THREADS if in_database else SEARCH_THREADS
         self._searches = ServiceLane(threads, SEARCH_QUEUE, SEARCH_DEADLINE_S, self.metrics.queue.observe)
         self._heavy = ServiceLane(HEAVY_THREADS, HEAVY_QUEUE, HEAVY_DEADLINE_S, self.metrics.queue.observe)
+        self._writes = ServiceLane(WRITE_THREADS, HEAVY_QUEUE, HEAVY_DEADLINE_S, self.metrics.queue.observe)
         self._openapi, self._page = describe_api(), Page()
         self._mcp: ASGIApp = _NotStarted()
 
@@ -258,6 +261,7 @@ class Service:
         finally:
             self._searches.close()
             self._heavy.close()
+            self._writes.close()
             self._writers.close()
             self.indexes.close()
             if self.log is not None:
@@ -442,7 +446,7 @@ class Service:
         served, uri = self._index(request), parameter(request, "uri")
         if request.method == "DELETE":
             self._require_writable()
-            return JSONResponse(await self._heavy.run(lambda: self._writers.delete(served, uri)))
+            return JSONResponse(await self._writes.run(lambda: self._writers.delete(served, uri)))
         return JSONResponse(await self._ask(request, lambda served: with_original(served, uri, self._originals)))
 
     async def original(self, request: Request) -> Response:
@@ -455,7 +459,7 @@ class Service:
             served = self._index(request)
             self._require_writable()
             body = await body_of(request, DocumentsRequest)
-            return JSONResponse(await self._heavy.run(lambda: self._writers.put(served, body.documents)))
+            return JSONResponse(await self._writes.run(lambda: self._writers.put(served, body.documents)))
         where, cursor = optional_parameter(request, "where"), optional_parameter(request, "cursor")
         return JSONResponse(await self._ask(request, lambda served: list_documents(served, where, cursor)))
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import platform
 import resource
 import shutil
 import subprocess
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -366,6 +369,26 @@ def test_a_locked_index_asks_to_try_again(writer: TestClient, papers: Path, monk
         put = writer.put(DOCUMENTS, json={"documents": [{"uri": "a", "text": "b"}]})
     assert (put.status_code, put.json()["slug"], put.headers["retry-after"]) == (503, "locked", "1")
     assert writer.put(DOCUMENTS, json={"documents": [{"uri": "a", "text": "b"}]}).json()["added"] == ["a"]
+
+
+def test_a_write_waits_for_the_lock_as_other_writers_do(
+    writer: TestClient, papers: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It blocks: a writer that asks again and again gets no turn beside several that block."""
+    flock, blocks = fcntl.flock, threading.Event()
+
+    def observed(file: int, operation: int) -> None:
+        if operation == fcntl.LOCK_EX:
+            blocks.set()
+        flock(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", observed)
+    with ThreadPoolExecutor() as threads:
+        with Index.open(papers) as first, first.lock():
+            put = threads.submit(writer.put, DOCUMENTS, json={"documents": [{"uri": "a", "text": "b"}]})
+            assert blocks.wait(60)
+            assert not put.done()
+        assert put.result().json()["added"] == ["a"]
 
 
 def test_commits_and_replaced_folders_are_seen(client: TestClient, papers: Path, tmp_path: Path, encoder: Any) -> None:
