@@ -15,7 +15,7 @@ from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Literal, Self, TypedDict, Unpack
 
 from indexer.encoders import Encoder, Recipe, RecipeSpec
 from indexer.encoders.endpoints.named_hosts import name_host
@@ -38,7 +38,21 @@ from indexer.stores.addresses.copying import backup
 from indexer.stores.addresses.life_cycle import draft
 from indexer.stores.addresses.open import create_store, engine_of, is_store
 from indexer.stores.port import CheckReport, Info, Kind, Recall
-from indexer.stores.words.analysis import code, is_auto
+from indexer.stores.words.analysis import AUTO, code, is_auto
+
+
+class NewIndexOptions(TypedDict, total=False):
+    """The options of `Index.create`, which `Index.open` and `Index.temporary` take too."""
+
+    dimensions: int | Literal["auto"] | None
+    max_tokens: int | None
+    overlap: int | None
+    language: str
+    precision: Precision
+    device: str
+    trust_remote_code: bool
+    tokenizer: str | PathLike[str] | None
+    question_model: str | PathLike[str] | RecipeSpec | None
 
 
 class Index:
@@ -111,16 +125,7 @@ class Index:
     def temporary(
         cls,
         model: str | PathLike[str] | Recipe | RecipeSpec | Encoder | None = None,
-        *,
-        dimensions: int | Literal["auto"] | None = None,
-        max_tokens: int | None = None,
-        overlap: int | None = None,
-        language: str = "auto",
-        precision: Precision = "auto",
-        device: str = "auto",
-        trust_remote_code: bool = False,
-        tokenizer: str | PathLike[str] | None = None,
-        question_model: str | PathLike[str] | RecipeSpec | None = None,
+        **options: Unpack[NewIndexOptions],
     ) -> Index:
         """Make an empty index in a temporary folder, which is deleted when the object is closed or garbage-collected.
 
@@ -128,19 +133,7 @@ class Index:
         """
         folder = Path(tempfile.mkdtemp(prefix="likewise-"))
         try:
-            index = cls.create(
-                folder / "temporary.index",
-                model,
-                dimensions=dimensions,
-                max_tokens=max_tokens,
-                overlap=overlap,
-                language=language,
-                precision=precision,
-                device=device,
-                trust_remote_code=trust_remote_code,
-                tokenizer=tokenizer,
-                question_model=question_model,
-            )
+            index = cls.create(folder / "temporary.index", model, **options)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -154,15 +147,7 @@ class Index:
         model: str | PathLike[str] | Recipe | RecipeSpec | Encoder | None = None,
         *,
         create: bool = False,
-        dimensions: int | Literal["auto"] | None = None,
-        max_tokens: int | None = None,
-        overlap: int | None = None,
-        language: str = "auto",
-        precision: Precision = "auto",
-        device: str = "auto",
-        trust_remote_code: bool = False,
-        tokenizer: str | PathLike[str] | None = None,
-        question_model: str | PathLike[str] | RecipeSpec | None = None,
+        **options: Unpack[NewIndexOptions],
     ) -> Index:
         """Open an index that exists; with `create=True`, make it if there is none.
 
@@ -171,49 +156,36 @@ class Index:
         Args:
             model: for an index that exists it may be left out, unless it was made with an encoder of your own.
             create: make the index if there is none, with the arguments of `create`.
-            dimensions: as in `create`. An index that exists must have been made with this value, unless it is left out
-                or "auto"; the same holds for the next three.
-            max_tokens: as in `create`.
-            overlap: as in `create`.
-            language: as in `create`.
-            precision: as in `create`.
-            device: as in `create`.
-            trust_remote_code: as in `create`.
-            tokenizer: as in `create`; an index that exists keeps its own.
-            question_model: as in `create`; an index that exists keeps its own.
+            options: as in `create`. An index that exists must have been made with these `dimensions`, `max_tokens`,
+                `overlap` and `language`, unless they are left out or "auto"; it keeps its own `tokenizer` and
+                `question_model`.
 
         Raises:
             NotAnIndex, NewerFormat, IndexDamaged: there is no index that can be read.
             RecipeMismatch: the index was made with another model or with other settings.
             BadInput: with `create`, something that is not an index is there, or the settings do not fit the model.
         """
+        if unknown := options.keys() - NewIndexOptions.__annotations__.keys():
+            raise TypeError(f"Index.open() got an unexpected keyword argument {min(unknown)!r}")
         if create and not is_store(path):
             try:
-                return cls.create(
-                    path,
-                    model,
-                    dimensions=dimensions,
-                    max_tokens=max_tokens,
-                    overlap=overlap,
-                    language=language,
-                    precision=precision,
-                    device=device,
-                    trust_remote_code=trust_remote_code,
-                    tokenizer=tokenizer,
-                    question_model=question_model,
-                )
+                return cls.create(path, model, **options)
             except BadInput:
                 if not is_store(path):
                     raise
                 # Another process has made it in between: this one opens it.
-        core = IndexCore.open(path, model, Context(Runtime(precision, device, trust_remote_code)))
+        runtime = Runtime(
+            options.get("precision", "auto"), options.get("device", "auto"), options.get("trust_remote_code", False)
+        )
+        core = IndexCore.open(path, model, Context(runtime))
+        language, dimensions = options.get("language", AUTO), options.get("dimensions")
         chosen_language = None if is_auto(language) else code(language)
         settings, cut = core.settings, core.settings.passages
         settles = chosen_language is not None and settings.language_open  # no text has decided it yet
         for name, given, stored in (
             ("dimensions", dimensions, None if core.recipe is not None else settings.dimensions or dimensions),
-            ("max_tokens", max_tokens, cut and cut.max_tokens),
-            ("overlap", overlap, cut and cut.overlap),
+            ("max_tokens", options.get("max_tokens"), cut and cut.max_tokens),
+            ("overlap", options.get("overlap"), cut and cut.overlap),
             ("language", chosen_language, chosen_language if settles else settings.language),
         ):
             if given not in (None, "auto", stored):
