@@ -35,7 +35,7 @@ from indexer.records import Vector
 from indexer.settings import Probed
 from indexer.stores.addresses.open import open_store
 from indexer.stores.port import Store
-from indexer.stores.reading.units import best_passages
+from indexer.stores.reading.candidates import best_passages
 from indexer.stores.words.analysis import stored_analysis
 from search.evaluation.measures import Qrels, evaluate, read_qrels, read_queries
 from search.fusion import (

@@ -14,7 +14,7 @@ from word_encoder import WordEncoder
 
 from indexer import Document, Index
 from indexer.settings import PROBE_VERSION, Probed
-from indexer.stores.reading.units import best_passages
+from indexer.stores.reading.candidates import best_passages
 from search import Searcher
 from search.fusion import CosineStatistics, fuse, mean_with_best, probed_words_bias, unread_words_bias, words_weight
 

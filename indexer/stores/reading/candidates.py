@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from indexer.filters.tree import Where
 from indexer.records import Vector
-from indexer.stores.port import Candidates, Conditions, Ids, Ranking, Unit
-from indexer.stores.reading.units import join_legs
+from indexer.stores.port import BEST_PASSAGES, Candidates, Conditions, Ids, Ranking, Unit
 from indexer.stores.reading.view import Selection, View
 from indexer.stores.vectors import cosines
 from indexer.stores.words.analysis import Terms
@@ -19,6 +18,8 @@ from indexer.stores.words.word_ranking import Words
 
 if TYPE_CHECKING:
     from indexer.stores.words.tantivy_index import Restriction
+
+_NO_IDS: Ids = np.empty(0, np.int64)
 
 
 def restriction(view: View, words: Words, where: Where | None, conditions: Conditions = ()) -> Restriction:
@@ -61,15 +62,27 @@ def join(
         words: the words of the view; None if there are no terms.
     """
     hits = None if words is None else words.rank_units(terms, depth, restriction(view, words, where, conditions), unit)
-
-    def of_passages(passages: Ids) -> NDArray[np.float32]:
-        return _complete(passages, dense, lambda unknown: cosines(view.vectors_of(passages[unknown]), vector))
-
-    def of_documents(documents: Ids) -> tuple[Ids, Ids, NDArray[np.float32]]:
-        passages, owners, read = view.passages_of(documents)
-        return passages, owners, _complete(passages, dense, lambda unknown: cosines(read(unknown), vector))
-
-    return join_legs(terms, dense, words, hits, unit, of_passages, of_documents)
+    word_passages, word_documents = (hits.ids, hits.documents) if hits is not None else (_NO_IDS, _NO_IDS)
+    if unit == "passage":
+        units = passages = _union(dense.passages, word_passages)
+        documents = np.empty(len(units), np.int64)
+        for leg in (dense.passages, dense.documents), (word_passages, word_documents):
+            documents[np.searchsorted(units, leg[0])] = leg[1]
+        nearest = _complete(units, dense, lambda unknown: cosines(view.vectors_of(units[unknown]), vector))
+        means = nearest.astype(np.float64)
+    else:
+        every, owners, read = view.passages_of(_union(dense.documents, word_documents))
+        of_every = _complete(every, dense, lambda unknown: cosines(read(unknown), vector))
+        units, passages, nearest, means = best_passages(every, owners, of_every)
+        documents = units
+    of_words = np.zeros(len(units), np.float32)
+    if words is not None and hits is not None:
+        scored = np.searchsorted(units, word_passages if unit == "passage" else word_documents)
+        of_words[scored] = hits.scores
+        others = np.delete(np.arange(len(units)), scored)
+        of_words[others] = words.score(terms, units[others], unit)
+    complete = dense.exact and len(passages) == dense.matched
+    return Candidates(passages, documents, nearest, means, of_words, len(terms), dense.matched, complete)
 
 
 def _complete(
@@ -90,3 +103,33 @@ def _complete(
     if unknown.any():
         scores[unknown] = read(unknown)
     return scores
+
+
+def _union(first: Ids, second: Ids) -> Ids:
+    """Return the ids that are in either, in ascending order; numpy's union1d takes five times as long for so few."""
+    ids = np.sort(np.concatenate([first, second]))
+    return ids[np.diff(ids, prepend=-1) > 0]
+
+
+def best_passages(
+    passages: Ids, documents: Ids, cosines: NDArray[np.float32]
+) -> tuple[Ids, Ids, NDArray[np.float32], NDArray[np.float64]]:
+    """Find the passage of each document that is nearest to the question.
+
+    Args:
+        passages, documents, cosines: id, document and cosine of every passage of the documents (passages,).
+
+    Returns:
+        Documents in ascending order, the nearest passage of each (the first of equal ones), its cosine, and the mean
+        cosine of the BEST_PASSAGES nearest: each (documents,).
+    """
+    order = np.lexsort((passages, -cosines, documents))
+    ordered = documents[order]
+    first = np.flatnonzero(np.diff(ordered, prepend=-1))
+    units, counts = ordered[first], np.diff(first, append=len(order))
+    if not len(order):
+        return units, passages, cosines, np.empty(0)
+    nearest_first = cosines[order].astype(np.float64)
+    place = np.arange(len(order)) - np.repeat(first, counts)
+    sums = np.add.reduceat(np.where(place < BEST_PASSAGES, nearest_first, 0.0), first)
+    return units, passages[order][first], cosines[order][first], sums / np.minimum(counts, BEST_PASSAGES)
