@@ -5,7 +5,6 @@ The meaning of a filter is in `indexer.filters.tree`, and the fields that a filt
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -158,10 +157,3 @@ def _merge_lists(parts: Iterable[Where]) -> list[Where]:
             case _:
                 rest.append(part)
     return [*(In(field, tuple(values)) for field, values in lists.items()), *rest]
-
-
-def parts_of(low: float, high: float, bins: int) -> float | None:
-    """Return how many of the equal parts of a range fit into 1; None if no float is this number."""
-    width = high - low
-    parts = bins / width if 0 < width < math.inf else math.inf
-    return parts if math.isfinite(parts) else None

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +14,12 @@ from indexer.records import Vector
 from indexer.settings import Meaning
 from indexer.stores.local.catalog import queries
 from indexer.stores.local.catalog.connections import NOTES_SINCE
-from indexer.stores.local.catalog.filter_sql import read_histogram, read_values
 from indexer.stores.local.catalog.generation import loss
 from indexer.stores.local.catalog.views import View
 from indexer.stores.local.selection import LocalSelection
 from indexer.stores.local.slots import size_of
 from indexer.stores.local.words.reader import WordReader
-from indexer.stores.port import CheckReport, FieldValues, Ids
+from indexer.stores.port import CheckReport, Ids
 from indexer.stores.reading.view import Storage
 from indexer.stores.words.word_ranking import Limit, Words
 
@@ -60,14 +58,6 @@ class LocalView(View):
 
     def words(self) -> Words:
         return self.reader.words_of(self)
-
-    def values(self, field: str, limit: int, documents: Sequence[int] | None) -> FieldValues:
-        return read_values(self.connection, field, limit, documents)
-
-    def histogram(
-        self, field: str, kind: Literal["number", "date"], bins: int, documents: Sequence[int] | None
-    ) -> dict[int, int] | None:
-        return read_histogram(self.connection, field, kind, bins, documents)
 
     def storage(self) -> Storage:
         ((tokens,),) = self.rows("SELECT coalesce(sum(tokens), 0) FROM document")

@@ -14,16 +14,15 @@ from decimal import Decimal
 from functools import cache
 from typing import Any, ClassVar
 
-from indexer.errors import BadInput, FilterError
-from indexer.filters.dates import Date, day_of
+from indexer.errors import FilterError
+from indexer.filters.dates import Date
 from indexer.filters.like import folding, in_sql
 from indexer.filters.operators import Op
 from indexer.filters.prefix import end_of_prefix
 from indexer.filters.tree import COLUMNS, Scalar, Type, Value
 from indexer.stores.fields.field_types import KEEPS_DATES
-from indexer.stores.fields.filter_sql import Sql, join_row, parts_of
+from indexer.stores.fields.filter_sql import Sql, join_row
 from indexer.stores.fields.flatten import Row
-from indexer.stores.port import MAX_VALUE_CHARACTERS, FieldValues
 from indexer.stores.postgres.connections import DeadlineConnection
 from indexer.stores.postgres.schema import statement
 
@@ -32,19 +31,12 @@ LOOKED_UP = 200
 
 
 def write_fields(connection: DeadlineConnection, tables: str, documents: Iterable[tuple[int, Sequence[Row]]]) -> None:
-    """Insert the rows of documents, given with their ids, within the caller's transaction.
-
-    Raises:
-        BadInput: a name or a text holds the character NUL, which PostgreSQL cannot hold.
-    """
+    """Insert the rows of documents, given with their ids, within the caller's transaction. None has the character NUL,
+    which PostgreSQL cannot hold."""
     documents = [(document, rows) for document, rows in documents if rows]
     names = sorted({(name, kind) for _, rows in documents for name, kind, _ in rows})
     if not names:
         return
-    for _, rows in documents:
-        for name, _, value in rows:
-            if "\0" in name or (isinstance(value, str) and "\0" in value):
-                raise BadInput(f"metadata field {name[:40]!r} holds the character NUL: PostgreSQL cannot hold it")
     with connection.cursor() as cursor:
         cursor.executemany(
             statement("INSERT INTO {tables}.field (name, type) VALUES (%s, %s) ON CONFLICT DO NOTHING", tables), names
@@ -55,9 +47,9 @@ def write_fields(connection: DeadlineConnection, tables: str, documents: Iterabl
         with cursor.copy(rows_of) as copy:
             for document, rows in documents:
                 for name, kind, value in rows:
-                    text = isinstance(value, str)
-                    number = None if isinstance(value, str) else _number(value)
-                    copy.write_row((ids[name, kind], document, number, value if text else None))
+                    # Decimal numbers are compared exactly: 2**63 - 1 is not the float next to it.
+                    number, text = (None, value) if isinstance(value, str) else (Decimal(value), None)
+                    copy.write_row((ids[name, kind], document, number, text))
 
 
 def erase_fields(connection: DeadlineConnection, tables: str, documents: Sequence[int]) -> None:
@@ -65,11 +57,6 @@ def erase_fields(connection: DeadlineConnection, tables: str, documents: Sequenc
     connection.execute(
         statement("DELETE FROM {tables}.field_value WHERE document_id = ANY(%s)", tables), (list(documents),)
     )
-
-
-def _number(value: Scalar) -> Decimal:
-    """Return a number as it is compared: exactly, so that 2**63 - 1 is not the float next to it."""
-    return Decimal(value)
 
 
 FieldIds = Mapping[tuple[str, Type], int]
@@ -99,85 +86,6 @@ def read_field_types(
     for name, kind, _ in used:
         types[name] = types.get(name, frozenset()) | {kind}
     return types, {(name, kind): id_ for name, kind, id_ in used}
-
-
-def read_values(
-    connection: DeadlineConnection, tables: str, name: str, limit: int, among: Sequence[int] | None = None
-) -> FieldValues:
-    """Return the values of a field, and the most frequent of them, counted in the documents of these ids or in all."""
-
-    def rows(text: str, *parameters: Any) -> list[Any]:
-        return connection.execute(statement(text, tables), parameters).fetchall()
-
-    within, chosen = ("", ()) if among is None else (" AND document_id = ANY(%s)", (list(among),))
-    ids: dict[Type, int] = dict(rows("SELECT type, id FROM {tables}.field WHERE name = %s", name))
-    days = None
-    if date_field := ids.pop("date", None):
-        ((first, last),) = rows(_EXTREMES, date_field)
-        days = None if first is None else (day_of(int(first)), day_of(int(last)))
-    if name in COLUMNS:
-        used = f"FROM {{tables}}.document WHERE {name} <> ''"  # null is not different from anything either
-        if among is not None:
-            used, chosen = f"{used} AND id = ANY(%s)", (list(among),)
-        ((documents,),) = rows(f"SELECT count(*) {used}", *chosen)
-        counts = rows(
-            f"SELECT {name}, count(*) AS n {used} AND length({name}) <= %s GROUP BY {name} ORDER BY n DESC, {name}"
-            " LIMIT %s",
-            *(*chosen, MAX_VALUE_CHARACTERS, limit),
-        )
-        return FieldValues(documents, tuple(counts), days=days)
-    frequent: list[tuple[Scalar, int]] = []
-    numbers = None
-    for kind in sorted(ids):
-        column = "text" if kind == "text" else "number"
-        counts = rows(
-            f"SELECT {column}, count(*) AS n FROM {{tables}}.field_value WHERE field_id = %s AND {column} IS NOT NULL"
-            f" AND length({column}::text) <= %s{within} GROUP BY {column} ORDER BY n DESC, {column} LIMIT %s",
-            *(ids[kind], MAX_VALUE_CHARACTERS if kind == "text" else 10**6, *chosen, limit),
-        )
-        frequent += [(_read(kind, value), count) for value, count in counts]
-        if kind == "number":
-            ((smallest, largest),) = rows(_EXTREMES, ids[kind])
-            numbers = None if smallest is None else (_plain(smallest), _plain(largest))
-    frequent.sort(key=lambda pair: -pair[1])  # stable: equal numbers stay in the order of type and value
-    distinct = f"SELECT count(DISTINCT document_id) FROM {{tables}}.field_value WHERE field_id = ANY(%s){within}"
-    ((documents,),) = rows(distinct, list(ids.values()), *chosen)
-    return FieldValues(documents, tuple(frequent[:limit]), numbers, days)
-
-
-_EXTREMES = "SELECT min(number), max(number) FROM {tables}.field_value WHERE field_id = %s AND number IS NOT NULL"
-
-
-def read_histogram(
-    connection: DeadlineConnection, tables: str, name: str, kind: str, bins: int, among: Sequence[int] | None
-) -> dict[int, int] | None:
-    """Return how many values of a field are in each part of its range; None if there are not two different values."""
-
-    def rows(text: str, *parameters: Any) -> list[Any]:
-        return connection.execute(statement(text, tables), parameters).fetchall()
-
-    field = rows("SELECT id FROM {tables}.field WHERE name = %s AND type = %s", name, kind)
-    low, high = rows(_EXTREMES, *field[0])[0] if field else (None, None)
-    if low is None or high is None or (parts_per_unit := parts_of(float(low), float(high), bins)) is None:
-        return None
-    within, chosen = ("", ()) if among is None else (" AND document_id = ANY(%s)", (list(among),))
-    counts = rows(
-        "SELECT least(%s, floor((number::float8 - %s) * %s))::int, count(*) FROM {tables}.field_value"
-        f" WHERE field_id = %s AND number IS NOT NULL{within} GROUP BY 1",
-        *(bins - 1, float(low), parts_per_unit, *field[0], *chosen),
-    )
-    return dict(counts)
-
-
-def _read(kind: Type, value: Any) -> Scalar:
-    if kind == "text":
-        return str(value)
-    return bool(value) if kind == "boolean" else _plain(value)
-
-
-def _plain(value: Decimal) -> int | float:
-    """Return a stored number; a whole number of up to 64 bits is an int."""
-    return int(value) if value == value.to_integral_value() and -(2**63) <= value < 2**63 else float(value)
 
 
 @dataclass(frozen=True, slots=True)

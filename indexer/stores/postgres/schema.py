@@ -217,6 +217,8 @@ _COLUMNS = {
     "key": sql.SQL("key"),
     "stop": sql.SQL("stop"),
     "number": sql.SQL("number"),
+    "text": sql.SQL("text"),
+    "floor": sql.SQL("floor"),
     "t": sql.SQL("d"),
     "texts": sql.SQL(""),
     "raw": sql.SQL("d.raw"),

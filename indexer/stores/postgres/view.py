@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from indexer.filters.tree import Where
 from indexer.records import Vector
 from indexer.settings import Meaning
-from indexer.stores.port import CheckReport, FieldValues, Ids
+from indexer.stores.port import CheckReport, Ids
 from indexer.stores.postgres.address import Address
 from indexer.stores.postgres.citus import shard_count, size_of
-from indexer.stores.postgres.filter_sql import read_histogram, read_values
 from indexer.stores.postgres.schema import NOTES_SINCE
 from indexer.stores.postgres.selection import PostgresSelection
 from indexer.stores.postgres.views import View, passage_ids
@@ -63,14 +62,6 @@ class PostgresView(View):
 
     def words(self) -> Words:
         return self.replicas.words_of(self)
-
-    def values(self, field: str, limit: int, documents: Sequence[int] | None) -> FieldValues:
-        return read_values(self.connection, self.state.row.tables, field, limit, documents)
-
-    def histogram(
-        self, field: str, kind: Literal["number", "date"], bins: int, documents: Sequence[int] | None
-    ) -> dict[int, int] | None:
-        return read_histogram(self.connection, self.state.row.tables, field, kind, bins, documents)
 
     def storage(self) -> Storage:
         row = self.state.row

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping
 from copy import copy
-from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from indexer.filters.dates import read_date
 from indexer.filters.tree import COLUMNS, Type, Where
 from indexer.records import Vector
 from indexer.settings import Meaning, Settings
@@ -18,8 +15,6 @@ from indexer.stores.port import (
     Candidates,
     CheckReport,
     Conditions,
-    FieldValues,
-    Ids,
     Info,
     PassagePairs,
     Ranking,
@@ -31,6 +26,7 @@ from indexer.stores.port import (
 )
 from indexer.stores.reading import candidates, dense
 from indexer.stores.reading.document_rows import DocumentReader, stored_rows, vectors_by_id
+from indexer.stores.reading.field_values import FieldReader
 from indexer.stores.reading.ledger import LedgerReader
 from indexer.stores.reading.view import View
 from indexer.stores.words.analysis import stored_analysis
@@ -38,7 +34,7 @@ from indexer.stores.words.spelling import corrected
 from indexer.stores.words.word_ranking import Words
 
 
-class Snapshot(DocumentReader, LedgerReader):
+class Snapshot(DocumentReader, FieldReader, LedgerReader):
     """A `Snapshot` of `indexer.stores.port`: valid as long as the view is open."""
 
     def __init__(self, view: View) -> None:
@@ -108,32 +104,6 @@ class Snapshot(DocumentReader, LedgerReader):
         first = "SELECT document_id, min(id) FROM {tables}.passage WHERE document_id = ANY(%s) GROUP BY document_id"
         passages = dict(self._view.rows_of(first, sorted(documents)))
         return [passages[document] for document in documents if document in passages], len(rows)
-
-    def values(self, field: str, limit: int, where: Where | None = None) -> FieldValues:
-        return self._view.values(field, limit, self._ids(where))
-
-    def histogram(
-        self, field: str, kind: Literal["number", "date"], bins: int, where: Where | None = None
-    ) -> list[int]:
-        counts = self._view.histogram(field, kind, bins, self._ids(where))
-        return [counts.get(part, 0) for part in range(bins)] if counts is not None else []
-
-    def dates(self, field: str, where: Where | None = None) -> tuple[Ids, NDArray[np.int64]]:
-        select = (
-            "SELECT v.document_id, max(v.{number}) FROM {tables}.field f JOIN {tables}.field_value v"
-            " ON v.field_id = f.id WHERE f.name = %s AND f.type = %s GROUP BY v.document_id ORDER BY v.document_id"
-        )
-        rows = self._view.rows(select, field, "date") or [
-            (document, year.start)
-            for document, number in self._view.rows(select, field, "number")
-            if (year := read_date(f"{number:g}"))
-        ]
-        documents = np.array([document for document, _ in rows], np.int64)
-        dates = np.array([int(date) for _, date in rows], np.int64)
-        if where is None:
-            return documents, dates
-        chosen = np.isin(documents, self._view.select(where).ids(), assume_unique=True)
-        return documents[chosen], dates[chosen]
 
     def _ids(self, where: Where | None) -> list[int] | None:
         return None if where is None else self._view.select(where).ids().tolist()

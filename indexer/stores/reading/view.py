@@ -6,7 +6,10 @@ written once for all engines (document_rows.py, ledger.py), in this form:
 - `{tables}.` stands before the name of each table;
 - `%s` is a parameter, and ` = ANY(%s)` compares with each of several values (`Rows.rows_of`);
 - `{key}` is the column by which a uri is found, in `document` and in `ledger` (`Rows.key_of`);
-- `{stop}` is the column for the end of a passage, and `{number}` the column for a date or number of a field;
+- ` = SOME(%s)` compares with each of a list of ids, which is one parameter;
+- `{stop}` is the column for the end of a passage, `{number}` the column for a date or number of a field, and `{text}`
+  that for its text;
+- `{floor}` stands before a number in parentheses, at least 0, that a cast makes an integer;
 - `{texts}` stands after `document d` where `{t}.text` and `{t}.sections` are read, and `{raw}`: the text in UTF-8 if
   the column `text` cannot hold it.
 """
@@ -15,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +28,7 @@ from indexer.filters.tree import Where
 from indexer.records import Vector
 from indexer.settings import Meaning, Settings
 from indexer.stores.fields.field_types import FieldTypes
-from indexer.stores.port import CheckReport, FieldValues, Ids
+from indexer.stores.port import CheckReport, Ids
 from indexer.stores.words.word_ranking import Limit, Words
 
 
@@ -181,18 +184,6 @@ class View(Rows, Protocol):
 
     def words(self) -> Words:
         """Return the words of the commit, opened at the first question."""
-
-    def values(self, field: str, limit: int, documents: Sequence[int] | None) -> FieldValues:
-        """Return the values of a field, counted in the documents of these ids, or in all. See `Snapshot.values`."""
-
-    def histogram(
-        self, field: str, kind: Literal["number", "date"], bins: int, documents: Sequence[int] | None
-    ) -> dict[int, int] | None:
-        """Return how many values are in each part of a field's range. See `Snapshot.histogram`.
-
-        Returns:
-            Count by part; parts without a value are left out. None if there are not two different values.
-        """
 
     def storage(self) -> Storage:
         """Return the size of everything that is stored, and how it is stored."""

@@ -10,17 +10,15 @@ import json
 import math
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
-from indexer.filters.dates import Date, day_of
+from indexer.filters.dates import Date
 from indexer.filters.like import is_like
 from indexer.filters.operators import Op
 from indexer.filters.prefix import end_of_prefix
 from indexer.filters.tree import COLUMNS, Scalar, Type, Value
 from indexer.stores.fields.field_types import KEEPS_DATES
-from indexer.stores.fields.filter_sql import Sql, join_row, parts_of
+from indexer.stores.fields.filter_sql import Sql, join_row
 from indexer.stores.fields.flatten import Row
-from indexer.stores.port import MAX_VALUE_CHARACTERS, FieldValues
 
 TABLES = """
 CREATE TABLE field (id INTEGER PRIMARY KEY, name TEXT NOT NULL, type TEXT NOT NULL, UNIQUE (name, type));
@@ -117,75 +115,6 @@ def read_field_types(conn: sqlite3.Connection, keeps_dates: bool = True) -> dict
     for name, kind in conn.execute(f"SELECT name, type FROM field WHERE {used}"):
         types[name] = types.get(name, frozenset()) | {kind}
     return types
-
-
-def read_values(conn: sqlite3.Connection, name: str, limit: int, documents: Sequence[int] | None = None) -> FieldValues:
-    """Return the values of a field, and the most frequent of them, counted in the documents of these ids or in all."""
-    among, chosen = _among(documents)
-    ids = dict(conn.execute("SELECT type, id FROM field WHERE name = ?", (name,)))
-    days = None
-    if date_field := ids.pop("date", None):
-        first, last = _extremes(conn, date_field)
-        days = None if first is None else (day_of(first), day_of(last))
-    if name in COLUMNS:
-        used = f"FROM document WHERE {name} IS NOT NULL AND {name} <> ''{among.format('id')}"
-        (count,) = conn.execute(f"SELECT count(*) {used}", chosen).fetchone()
-        counts = conn.execute(
-            f"SELECT {name}, count(*) AS documents {used} AND length({name}) <= ?"
-            f" GROUP BY {name} ORDER BY documents DESC, {name} LIMIT ?",
-            (*chosen, MAX_VALUE_CHARACTERS, limit),
-        )
-        return FieldValues(count, tuple(counts), days=days)
-    frequent: list[tuple[Scalar, int]] = []
-    numbers = None
-    for kind in sorted(ids):
-        counts = conn.execute(
-            "SELECT value, count(*) AS documents FROM field_value WHERE field_id = ?"
-            f" AND (typeof(value) <> 'text' OR length(value) <= ?){among.format('document_id')}"
-            " GROUP BY value ORDER BY documents DESC, value LIMIT ?",
-            (ids[kind], MAX_VALUE_CHARACTERS, *chosen, limit),
-        )
-        frequent += [(bool(value), count) for value, count in counts] if kind == "boolean" else counts
-        if kind == "number":
-            smallest, largest = _extremes(conn, ids[kind])
-            numbers = None if smallest is None else (smallest, largest)
-    frequent.sort(key=lambda pair: -pair[1])  # stable: equal numbers stay in the order of type and value
-    marks = ", ".join("?" * len(ids))
-    distinct = f"SELECT count(DISTINCT document_id) FROM field_value WHERE field_id IN ({marks}){among}"
-    (count,) = conn.execute(distinct.format("document_id"), (*ids.values(), *chosen)).fetchone()
-    return FieldValues(count, tuple(frequent[:limit]), numbers, days)
-
-
-def read_histogram(
-    conn: sqlite3.Connection, name: str, kind: str, bins: int, documents: Sequence[int] | None
-) -> dict[int, int] | None:
-    """Return how many values of a field are in each part of its range; None if there are not two different values."""
-    field = conn.execute("SELECT id FROM field WHERE name = ? AND type = ?", (name, kind)).fetchone()
-    low, high = _extremes(conn, field[0]) if field else (None, None)
-    if low is None or high is None or (parts_per_unit := parts_of(float(low), float(high), bins)) is None:
-        return None
-    among, chosen = _among(documents)
-    # Of the float of each value, because differences of 64-bit integers may have more bits.
-    part = "min(?, CAST((CAST(value AS REAL) - ?) * ? AS INTEGER))"
-    counts = conn.execute(
-        f"SELECT {part}, count(*) FROM field_value WHERE field_id = ?{among.format('document_id')} GROUP BY 1",
-        (bins - 1, float(low), parts_per_unit, field[0], *chosen),
-    )
-    return dict(counts)
-
-
-def _among(documents: Sequence[int] | None) -> tuple[str, tuple[str, ...]]:
-    """Return a condition on the column of a document's id, which has one parameter, and the parameter."""
-    if documents is None:
-        return "", ()
-    return " AND {} IN (SELECT value FROM json_each(?))", (json.dumps(list(documents)),)
-
-
-def _extremes(conn: sqlite3.Connection, field_id: int) -> tuple[Any, Any]:
-    """Return the smallest and the largest value of a field of one type. Each is one look-up in the primary key."""
-    each = (f"(SELECT {end}(value) FROM field_value WHERE field_id = ?)" for end in ("min", "max"))
-    smallest, largest = conn.execute(f"SELECT {', '.join(each)}", (field_id, field_id)).fetchone()
-    return smallest, largest
 
 
 class SqliteDialect:

@@ -5,6 +5,7 @@ It needs only sqlite3 and numpy. A commit is noticed by the setting `generation`
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import threading
@@ -162,7 +163,8 @@ class View:
     lost: int
 
     def rows(self, statement: str, *parameters: Any) -> list[Any]:
-        return self.connection.execute(in_sqlite(statement), parameters).fetchall()
+        bound = [json.dumps(each) if isinstance(each, list) else each for each in parameters]
+        return self.connection.execute(in_sqlite(statement), bound).fetchall()
 
     def rows_of(self, statement: str, values: Sequence[Any]) -> list[Any]:
         batches = (values[start : start + _BOUND_VALUES] for start in range(0, len(values), _BOUND_VALUES))
@@ -202,8 +204,10 @@ def in_sqlite(statement: str, values: int = 0) -> str:
         values: number of values for ` = ANY(%s)`.
     """
     marks = ",".join("?" * values)
-    statement = statement.replace("{tables}.", "").replace(" = ANY(%s)", f" IN ({marks})").replace("%s", "?")
-    return statement.format(key="uri", stop="end", number="value", t="t", texts=_TEXTS, raw="NULL")
+    statement = statement.replace("{tables}.", "").replace(" = ANY(%s)", f" IN ({marks})")
+    statement = statement.replace(" = SOME(%s)", " IN (SELECT value FROM json_each(?))").replace("%s", "?")
+    columns = {"key": "uri", "stop": "end", "number": "value", "text": "value"}
+    return statement.format(**columns, floor="", t="t", texts=_TEXTS, raw="NULL")
 
 
 class Views:
