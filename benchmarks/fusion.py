@@ -114,9 +114,9 @@ def min_max(scores: NDArray[np.floating]) -> Scores:
 
 def score_by_each_way(found: Candidates, legs: Legs) -> dict[str, Scores]:
     """Return the scores of one question's candidates (candidates,) by way of joining."""
-    legs = (found.cosines, found.words)
-    reciprocal = reciprocal_rank_fusion([np.argsort(-scores, kind="stable").tolist() for scores in legs])
-    cosines, words = map(min_max, legs)
+    both = (found.cosines, found.words)
+    reciprocal = reciprocal_rank_fusion([np.argsort(-scores, kind="stable").tolist() for scores in both])
+    cosines, words = map(min_max, both)
 
     unread = 0.0 if legs.language == DEFAULT else unread_words_bias(found.pieces)
 

@@ -72,13 +72,10 @@ def _asked(searcher: Searcher, collection: Path, mode: Literal["words", "hybrid"
     """Return the metric of the collection's questions. Only its own documents can be right in a mixed index."""
     queries = read_queries(collection / "queries.jsonl")
     judgments = read_qrels(collection / "qrels" / "test.tsv", queries)
-    asked = list(judgments.judged)
-    vectors = searcher.encoder.encode([queries[query] for query in asked], "query") if mode == "hybrid" else None
     run: dict[str, list[tuple[str, float]]] = {}
-    for number, query in enumerate(asked):
-        vector = None if vectors is None else vectors[number]
+    for query in judgments.judged:
         try:
-            hits = searcher.search(queries[query], 10, mode=mode, vector=vector)
+            hits = searcher.search(queries[query], 10, mode=mode)
         except NoWords:
             run[query] = []
             continue

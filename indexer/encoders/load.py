@@ -92,47 +92,46 @@ def load_encoder(
             raise ModelError(f"{name} is {value!r}: give a whole number")
     if precision not in get_args(Precision):
         raise ModelError(f"precision {precision!r} is not one of {', '.join(get_args(Precision))}")
-    request = RecipeSpec(
-        spec.model,
+    request = dataclasses.replace(
+        spec,
         pooling=pooling or spec.pooling,
         layers=spec.layers if layers is None else _layers(layers),
         combine=combine if combine != "mean" else spec.combine,
         max_tokens=spec.max_tokens if max_tokens is None else int(max_tokens),
         dimensions=spec.dimensions if dimensions is None else int(dimensions),
-        query_prompt=spec.query_prompt,
-        document_prompt=spec.document_prompt,
-        tokenizer=spec.tokenizer,
-        input_type=spec.input_type,
-        stored=spec.stored,
-        route=spec.route,
+        question=None,
     )
-    if spec.question is not None:
-        documents = load_encoder(
-            request, runtime=runtime, precision=precision, device=device, trust_remote_code=trust_remote_code
-        )
-        return pair(documents, load_encoder(spec.question, device=device, trust_remote_code=trust_remote_code))
-    if is_endpoint(request.model):
-        return connect(request, Runtime(precision, device, trust_remote_code, runtime))
-    if request.combine not in COMBINES:
-        raise ModelError(f"combine {request.combine!r} is not one of {', '.join(COMBINES)}")
-    if request.combine != "mean" and request.pooling is None and request.layers is None:
-        raise ModelError(f"combine {request.combine!r} is for hidden layers: name them, or leave it out")
+    computing = Runtime(precision, device, trust_remote_code, runtime)
+    documents = _of_one_folder(request, computing)
+    if spec.question is None:
+        return documents
+    return pair(documents, _of_one_folder(spec.question, Runtime("auto", device, trust_remote_code)))
+
+
+def _of_one_folder(spec: RecipeSpec, runtime: Runtime) -> Encoder:
+    """Load what one folder or endpoint holds: one model, or a model for each of the two routes of a Router."""
+    if is_endpoint(spec.model):
+        return connect(spec, runtime)
+    if spec.combine not in COMBINES:
+        raise ModelError(f"combine {spec.combine!r} is not one of {', '.join(COMBINES)}")
+    raw = spec.pooling is not None or spec.layers is not None
+    if spec.combine != "mean" and not raw:
+        raise ModelError(f"combine {spec.combine!r} is for hidden layers: name them, or leave it out")
     if spec.post:
         raise ModelError(f"{spec}: {spec.post} is fitted to passages first: load the model without it and use fit_post")
-    if runtime not in RUNTIME_NAMES:
-        raise ModelError(f"runtime {runtime!r} is not one of {', '.join(RUNTIME_NAMES)}")
-    if runtime == "openvino" and precision == "int8":
+    if runtime.name not in RUNTIME_NAMES:
+        raise ModelError(f"runtime {runtime.name!r} is not one of {', '.join(RUNTIME_NAMES)}")
+    if runtime.name == "openvino" and runtime.precision == "int8":
         raise ModelError("int8 runs only on torch: leave out the runtime, or the precision")
-    computing = Runtime(precision, device, trust_remote_code, runtime)
-    if request.pooling is None and request.layers is None and not request.stored:
-        folder = find_model(request.model)
-        refuse_unsuitable(folder, request.model)
-        if not request.route and has_two_routes(folder):
-            documents = _computed(dataclasses.replace(request, route="document"), computing)
-            for_questions = dataclasses.replace(computing, precision="auto")
-            questions = _computed(dataclasses.replace(request, route="query"), for_questions)
+    if not raw and not spec.stored:
+        folder = find_model(spec.model)
+        refuse_unsuitable(folder, spec.model)
+        if not spec.route and has_two_routes(folder):
+            for_questions = dataclasses.replace(runtime, precision="auto")
+            documents = _computed(dataclasses.replace(spec, route="document"), runtime)
+            questions = _computed(dataclasses.replace(spec, route="query"), for_questions)
             return pair(documents, questions, trained_together=True)
-    return _computed(request, computing)
+    return _computed(spec, runtime)
 
 
 def _computed(spec: RecipeSpec, runtime: Runtime) -> Encoder:

@@ -229,8 +229,14 @@ def _modules(folder: Path) -> list[Path]:
     if len(names) > _MAX_MODULES:
         raise ModelError(f"{folder / 'modules.json'} names {len(names):,} modules, over the bound of {_MAX_MODULES}")
     modules = [folder / name for name in names]
-    routed = [read_json(module / "router_config.json", {}).get("types", {}) for module in modules]
-    return [*modules, *(module / name for module, names in zip(modules, routed, strict=True) for name in names)]
+    return [*modules, *(module / name for module in modules for name in router(module)[0])]
+
+
+def router(module: Path) -> tuple[dict[str, str], dict[str, list[str]]]:
+    """Return the type of each module that a Router chooses between, and the modules of each route; nothing for any
+    other module."""
+    config = read_json(module / "router_config.json", {})
+    return config.get("types", {}), config.get("structure", {})
 
 
 def modules_of(folder: Path, route: str = "") -> list[dict[str, str]] | None:
@@ -244,8 +250,7 @@ def modules_of(folder: Path, route: str = "") -> list[dict[str, str]] | None:
     if not modules or not route:
         return modules
     place = Path(modules[0]["path"])
-    config = read_json(folder / place / "router_config.json", {})
-    types, structure = config.get("types", {}), config.get("structure", {})
+    types, structure = router(folder / place)
     routed = [{"type": types[name], "path": (place / name).as_posix()} for name in structure[route]]
     return [*routed, *modules[1:]]
 
@@ -255,8 +260,7 @@ def has_two_routes(folder: Path) -> bool:
     modules = read_json(folder / "modules.json", None) or []
     if not modules or modules[0]["type"].rpartition(".")[2] != "Router":
         return False
-    structure = read_json(folder / modules[0]["path"] / "router_config.json", {}).get("structure", {})
-    return set(structure) == {"query", "document"}
+    return set(router(folder / modules[0]["path"])[1]) == {"query", "document"}
 
 
 def _with_weights(folder: Path, name: str) -> Path:

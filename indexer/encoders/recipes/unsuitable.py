@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from indexer.encoders.recipes.locate import read_json, sentence_settings
+from indexer.encoders.recipes.locate import read_json, router, sentence_settings
 from indexer.errors import ModelError
 
 _SPARSE = (
@@ -65,5 +65,5 @@ def _kind(folder: Path) -> str | None:
 def module_types(folder: Path) -> list[str]:
     """Return the types of a model's modules as modules.json writes them, and those that a Router chooses between."""
     modules: list[dict[str, Any]] = read_json(folder / "modules.json", [])
-    routed = [read_json(folder / module["path"] / "router_config.json", {}).get("types", {}) for module in modules]
-    return [module["type"] for module in modules] + [kind for types in routed for kind in types.values()]
+    routed = [kind for module in modules for kind in router(folder / module["path"])[0].values()]
+    return [module["type"] for module in modules] + routed
