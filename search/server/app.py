@@ -36,6 +36,7 @@ from search.mcp import make_mcp_server
 from search.overview import questions_to_try
 from search.query import SENT_MEMBERS, Query
 from search.served import CLIENT_DEADLINE, ServedIndex, ServedIndexes, ServedTogether, client_deadline
+from search.server import answers
 from search.server.access_log import AccessLog
 from search.server.documents import Writers, get_documents, list_documents
 from search.server.embeddings import embed, list_models
@@ -45,7 +46,19 @@ from search.server.judgments import Judgments
 from search.server.limits import ServiceLane
 from search.server.maps import Maps
 from search.server.metrics import CONTENT_TYPE, Metrics
-from search.server.openapi import describe_api
+from search.server.openapi import (
+    CURSOR,
+    FIELD,
+    FILE,
+    MARKS,
+    OPERATIONS,
+    PAGE,
+    QUERY,
+    URI,
+    WHERE,
+    describe_api,
+    operation,
+)
 from search.server.originals import answer_original, with_original
 from search.server.page.page import CompressedForBrowsers, Page
 from search.server.problems import Problem, problem_of
@@ -76,11 +89,13 @@ if TYPE_CHECKING:
     from indexer.encoders.torch.cross_encoder import CrossEncoderScorer
     from search.hits import Hits
 
+Endpoint = Callable[[Request], Awaitable[Response]]
 Result = TypeVar("Result")
 Asked = TypeVar("Asked", ServedIndex, ServedTogether)
 
 ENTRY = "likewise.entry"
 """Key of an ASGI scope: what endpoints add to the request's line in the access log."""
+_INDEX = "/v1/indexes/{name}"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 
 SEARCH_QUEUE = 156
@@ -143,14 +158,6 @@ def create_app(
         ServedIndexes(indexes, metrics), metrics, _load_scorer(rerank), log, writable, is_draining, originals
     )
 
-    @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        async with service.running():
-            yield
-
-    def answer(request: Request, error: Exception) -> Response:
-        return service.answer_error(request, error)
-
     middleware = [Middleware(Observed, service=service)]
     if cors_origins:  # around the guard: without its headers a page of a named origin could not read why it is refused
         middleware.append(
@@ -168,8 +175,8 @@ def create_app(
     app = Starlette(
         routes=service.routes(),
         middleware=middleware,
-        exception_handlers=dict.fromkeys((HTTPException, LikewiseError, Problem, Exception), answer),
-        lifespan=lifespan,
+        exception_handlers=dict.fromkeys((HTTPException, LikewiseError, Problem, Exception), service.answer_error),
+        lifespan=lambda _: service.running(),
     )
     app.state.metrics = metrics
     return app
@@ -209,40 +216,14 @@ class Service:
 
     def routes(self) -> list[BaseRoute]:
         """Return every route of the service."""
-        index = "/v1/indexes/{name}"
+        endpoints: dict[str, dict[str, Endpoint]] = {}
+        for each in OPERATIONS:
+            endpoints.setdefault(each.path, {})[each.method] = getattr(self, each.name)
         return [
-            Route(f"{index}/search", self.search, methods=["POST"]),  # first, because it is asked most
+            *(Route(path, _by_method(by_method), methods=[*by_method]) for path, by_method in endpoints.items()),
             Route("/", self.page),
             Route("/page/{version}/{file}", self.page_file),
-            Route("/healthz", self.healthz),
-            Route("/readyz", self.readyz),
-            Route("/metrics", self.show_metrics),
             Route("/openapi.json", self.openapi),
-            Route("/v1/indexes", self.list_indexes),
-            Route(f"{index}/fields", self.fields),
-            Route(f"{index}/facets", self.facets, methods=["POST"]),
-            Route(f"{index}/list", self.list_documents, methods=["POST"]),
-            Route(f"{index}/overview", self.overview),
-            Route(f"{index}/map", self.map),
-            Route(f"{index}/map/places", self.map_places),
-            Route(f"{index}/map/previous", self.map_previous),
-            Route(f"{index}/map/colours", self.map_colours),
-            Route(f"{index}/map/matching", self.map_matching, methods=["POST"]),
-            Route(f"{index}/map/documents", self.map_documents, methods=["POST"]),
-            Route(f"{index}/search-many", self.search_many, methods=["POST"]),
-            Route(f"{index}/similar", self.similar, methods=["POST"]),
-            Route(f"{index}/document", self.document, methods=["GET", "DELETE"]),
-            Route(f"{index}/original", self.original),
-            Route(f"{index}/judgments", self.judgments, methods=["GET", "PUT"]),
-            Route(f"{index}/documents", self.documents, methods=["GET", "PUT"]),
-            Route(f"{index}/get-many", self.get_many, methods=["POST"]),
-            Route(f"{index}/count", self.count),
-            Route(f"{index}/info", self.info),
-            Route("/v1/search", self.search_indexes, methods=["POST"]),
-            Route("/v1/embeddings", self.embeddings, methods=["POST"]),
-            Route("/v1/models", self.models),
-            Route("/v1/rerank", self.rerank, methods=["POST"]),
-            Route("/v2/rerank", self.rerank, methods=["POST"]),
             # Not GET: a stream on which a stateless service has nothing to say would never end.
             Route("/mcp", _Delegating(lambda: self._mcp), methods=["POST"]),
         ]
@@ -267,75 +248,9 @@ class Service:
             if self.log is not None:
                 self.log.close()
 
-    async def page(self, request: Request) -> Response:
-        return self._page.first(request)
-
-    async def page_file(self, request: Request) -> Response:
-        return self._page.file(request)
-
-    async def healthz(self, request: Request) -> Response:
-        return JSONResponse({"status": "ok"})
-
-    async def readyz(self, request: Request) -> Response:
-        if self._is_draining():
-            raise Problem(503, "draining", "the service is about to end: send requests to another one")
-
-        def read() -> dict[str, Any]:
-            for served in self.indexes.values():
-                served.searcher.count()
-            building = any(served.searcher.is_building_words for served in self.indexes.values())
-            return {"status": "ready", "words": "building" if building else "ready"}
-
-        return JSONResponse(await self._searches.run(read))
-
-    async def show_metrics(self, request: Request) -> Response:
-        text = await self._searches.run(lambda: self.metrics.exposition(self.indexes))
-        return Response(text, media_type=CONTENT_TYPE)
-
-    async def openapi(self, request: Request) -> Response:
-        return JSONResponse(self._openapi)
-
-    async def list_indexes(self, request: Request) -> Response:
-        def describe() -> dict[str, Any]:
-            return {"indexes": [served.describe() for served in self.indexes.values()], "writable": self._writable}
-
-        return JSONResponse(await self._searches.run(describe))
-
-    async def fields(self, request: Request) -> Response:
-        return JSONResponse(await self._ask(request, lambda served: served.fields()))
-
-    async def facets(self, request: Request) -> Response:
-        body = await body_of(request, FacetsRequest)
-
-        def count(served: ServedIndex) -> dict[str, Any]:
-            facets = []
-            for facet in body.facets:
-                where = self._within(served, facet, filter_tree(facet.where, FROM_CLIENTS))
-                facets.append({"name": facet.field, **served.facet(facet.field, where, histogram=True)})
-            return {"facets": facets}
-
-        return JSONResponse(await self._ask(request, count))
-
-    async def list_documents(self, request: Request) -> Response:
-        body = await body_of(request, ListRequest)
-
-        def listed(served: ServedIndex) -> dict[str, Any]:
-            where = self._within(served, body, filter_tree(body.where, FROM_CLIENTS))
-            listed = served.searcher.beginnings(body.k, where, body.sort).as_json()
-            return {"matched": listed["matched"], "hits": listed["hits"]}
-
-        return JSONResponse(await self._ask(request, listed))
-
-    async def overview(self, request: Request) -> Response:
-        def describe(served: ServedIndex) -> dict[str, Any]:
-            return {"regions": self._maps.main_regions(served), "questions": questions_to_try(served.searcher)}
-
-        return JSONResponse(await self._ask(request, describe))
-
-    def _within(self, served: ServedIndex, body: WithArea, where: Where | None) -> Where | None:
-        return where if body.area is None else self._maps.within(served, body.area, where, body.area_of)
-
+    @operation("search", f"POST {_INDEX}/search", answers.SearchAnswer, SearchRequest)
     async def search(self, request: Request) -> Response:
+        """Rank documents by a question."""
         served, body = self._index(request), await body_of(request, SearchRequest)
         query = self._query(request, served, body)
 
@@ -346,7 +261,9 @@ class Service:
 
         return await self._hits(request, served, search, body, query)
 
+    @operation("search", "POST /v1/search", answers.SearchAnswer, SearchIndexesRequest)
     async def search_indexes(self, request: Request) -> Response:
+        """Search several indexes."""
         body = await body_of(request, SearchIndexesRequest)
         served = self.indexes.together(body.indexes)
         _note(request, index=served.name)
@@ -363,7 +280,9 @@ class Service:
         _note(request, mode=query.mode, k=query.k, query=query.text)
         return query
 
+    @operation("search", f"POST {_INDEX}/search-many", answers.SearchManyAnswer, SearchManyRequest)
     async def search_many(self, request: Request) -> Response:
+        """Rank documents by each of some questions."""
         served, body = self._index(request), await body_of(request, SearchManyRequest)
         mode, given = body.mode or served.default_mode, body.where
         where = [filter_tree(one, FROM_CLIENTS) for one in (given if isinstance(given, list) else [given])]
@@ -384,34 +303,9 @@ class Service:
 
         return Response(await self._ask(request, search, self._heavy), media_type="application/json")
 
-    async def map(self, request: Request) -> Response:
-        return JSONResponse(await self._ask(request, self._maps.describe))
-
-    async def map_places(self, request: Request) -> Response:
-        places = await self._ask(request, self._maps.places)
-        return Response(places, media_type="application/octet-stream")
-
-    async def map_previous(self, request: Request) -> Response:
-        return JSONResponse(await self._ask(request, self._maps.previous))
-
-    async def map_colours(self, request: Request) -> Response:
-        field = parameter(request, "field")
-        return JSONResponse(await self._ask(request, lambda served: self._maps.colours(served, field)))
-
-    async def map_documents(self, request: Request) -> Response:
-        served, body = self._index(request), await body_of(request, PlacedRequest)
-        return JSONResponse(await self._searches.run(lambda: self._maps.documents(served, body.points, body.uris)))
-
-    async def map_matching(self, request: Request) -> Response:
-        body = await body_of(request, MatchingRequest)
-        where = filter_tree(body.where, FROM_CLIENTS)
-
-        def matching(served: ServedIndex) -> dict[str, Any]:
-            return self._maps.matching(served, self._within(served, body, where))
-
-        return JSONResponse(await self._ask(request, matching))
-
+    @operation("search", f"POST {_INDEX}/similar", answers.SearchAnswer, SimilarRequest)
     async def similar(self, request: Request) -> Response:
+        """Find documents like one."""
         body = await body_of(request, SimilarRequest)
         _note(request, k=body.k)
         where = filter_tree(body.where, FROM_CLIENTS)
@@ -442,32 +336,140 @@ class Service:
         _note(request, hits=count)
         return Response(text, media_type="application/json")
 
-    async def document(self, request: Request) -> Response:
-        served, uri = self._index(request), parameter(request, "uri")
-        if request.method == "DELETE":
-            self._require_writable()
-            return JSONResponse(await self._writes.run(lambda: self._writers.delete(served, uri)))
+    async def page(self, request: Request) -> Response:
+        return self._page.first(request)
+
+    async def page_file(self, request: Request) -> Response:
+        return self._page.file(request)
+
+    async def openapi(self, request: Request) -> Response:
+        return JSONResponse(self._openapi)
+
+    @operation("service", "GET /healthz", answers.StatusAnswer)
+    async def get_health(self, request: Request) -> Response:
+        """Say that the process answers."""
+        return JSONResponse({"status": "ok"})
+
+    @operation("service", "GET /readyz", answers.ReadyAnswer)
+    async def get_readiness(self, request: Request) -> Response:
+        """Say that every index can be read."""
+        if self._is_draining():
+            raise Problem(503, "draining", "the service is about to end: send requests to another one")
+
+        def read() -> dict[str, Any]:
+            for served in self.indexes.values():
+                served.searcher.count()
+            building = any(served.searcher.is_building_words for served in self.indexes.values())
+            return {"status": "ready", "words": "building" if building else "ready"}
+
+        return JSONResponse(await self._searches.run(read))
+
+    @operation("service", "GET /metrics", "text/plain")
+    async def get_metrics(self, request: Request) -> Response:
+        """Return metrics for Prometheus."""
+        text = await self._searches.run(lambda: self.metrics.exposition(self.indexes))
+        return Response(text, media_type=CONTENT_TYPE)
+
+    @operation("indexes", "GET /v1/indexes", answers.IndexesAnswer)
+    async def list_indexes(self, request: Request) -> Response:
+        """List the indexes, with their fields."""
+
+        def describe() -> dict[str, Any]:
+            return {"indexes": [served.describe() for served in self.indexes.values()], "writable": self._writable}
+
+        return JSONResponse(await self._searches.run(describe))
+
+    @operation("indexes", f"GET {_INDEX}/info", answers.InfoAnswer)
+    async def get_info(self, request: Request) -> Response:
+        """Return the state of an index in numbers."""
+        return JSONResponse(await self._ask(request, lambda served: asdict(served.searcher.info())))
+
+    @operation("page", f"GET {_INDEX}/fields")
+    async def list_fields(self, request: Request) -> Response:
+        """List fields with frequent values."""
+        return JSONResponse(await self._ask(request, lambda served: served.fields()))
+
+    @operation("page", f"POST {_INDEX}/facets", None, FacetsRequest)
+    async def count_fields(self, request: Request) -> Response:
+        """Count fields."""
+        body = await body_of(request, FacetsRequest)
+
+        def count(served: ServedIndex) -> dict[str, Any]:
+            facets = []
+            for facet in body.facets:
+                where = self._within(served, facet, filter_tree(facet.where, FROM_CLIENTS))
+                facets.append({"name": facet.field, **served.facet(facet.field, where, histogram=True)})
+            return {"facets": facets}
+
+        return JSONResponse(await self._ask(request, count))
+
+    @operation("page", f"POST {_INDEX}/list", None, ListRequest)
+    async def list_by(self, request: Request) -> Response:
+        """List by time or title."""
+        body = await body_of(request, ListRequest)
+
+        def listed(served: ServedIndex) -> dict[str, Any]:
+            where = self._within(served, body, filter_tree(body.where, FROM_CLIENTS))
+            listed = served.searcher.beginnings(body.k, where, body.sort).as_json()
+            return {"matched": listed["matched"], "hits": listed["hits"]}
+
+        return JSONResponse(await self._ask(request, listed))
+
+    @operation("page", f"GET {_INDEX}/overview")
+    async def get_overview(self, request: Request) -> Response:
+        """Return regions and questions."""
+
+        def describe(served: ServedIndex) -> dict[str, Any]:
+            return {"regions": self._maps.main_regions(served), "questions": questions_to_try(served.searcher)}
+
+        return JSONResponse(await self._ask(request, describe))
+
+    def _within(self, served: ServedIndex, body: WithArea, where: Where | None) -> Where | None:
+        return where if body.area is None else self._maps.within(served, body.area, where, body.area_of)
+
+    @operation("documents", f"GET {_INDEX}/document", answers.DocumentAnswer, None, URI)
+    async def get_document(self, request: Request) -> Response:
+        """Return a document."""
+        uri = parameter(request, "uri")
         return JSONResponse(await self._ask(request, lambda served: with_original(served, uri, self._originals)))
 
-    async def original(self, request: Request) -> Response:
+    @operation("documents", f"DELETE {_INDEX}/document", answers.RemovedAnswer, None, URI)
+    async def remove_document(self, request: Request) -> Response:
+        """Remove a document (if writable)."""
+        served, uri = self._index(request), parameter(request, "uri")
+        self._require_writable()
+        return JSONResponse(await self._writes.run(lambda: self._writers.delete(served, uri)))
+
+    @operation("documents", f"GET {_INDEX}/original", FILE, None, URI, PAGE, MARKS)
+    async def get_original(self, request: Request) -> Response:
+        """Return the file of a document, or the picture of a page (if originals are shown)."""
         if not self._originals:
             raise Problem(403, "no-originals", "the service shows no originals: its operator can allow it")
         return await self._ask(request, lambda served: answer_original(served, request), self._heavy)
 
-    async def documents(self, request: Request) -> Response:
-        if request.method == "PUT":
-            served = self._index(request)
-            self._require_writable()
-            body = await body_of(request, DocumentsRequest)
-            return JSONResponse(await self._writes.run(lambda: self._writers.put(served, body.documents)))
+    @operation("documents", f"GET {_INDEX}/documents", answers.DocumentsAnswer, None, WHERE, CURSOR)
+    async def list_documents(self, request: Request) -> Response:
+        """List documents in pages, in the order they were added."""
         where, cursor = optional_parameter(request, "where"), optional_parameter(request, "cursor")
         return JSONResponse(await self._ask(request, lambda served: list_documents(served, where, cursor)))
 
-    async def get_many(self, request: Request) -> Response:
+    @operation("documents", f"PUT {_INDEX}/documents", answers.ChangesAnswer, DocumentsRequest)
+    async def put_documents(self, request: Request) -> Response:
+        """Add or replace documents (if writable)."""
+        served = self._index(request)
+        self._require_writable()
+        body = await body_of(request, DocumentsRequest)
+        return JSONResponse(await self._writes.run(lambda: self._writers.put(served, body.documents)))
+
+    @operation("documents", f"POST {_INDEX}/get-many", answers.FoundDocumentsAnswer, UrisRequest)
+    async def get_documents(self, request: Request) -> Response:
+        """Return documents by their uris."""
         body = await body_of(request, UrisRequest)
         return JSONResponse(await self._ask(request, lambda served: get_documents(served, body.uris)))
 
+    @operation("documents", f"GET {_INDEX}/count", answers.CountAnswer, None, WHERE)
     async def count(self, request: Request) -> Response:
+        """Count the documents that a filter leaves."""
         where = filter_tree(optional_parameter(request, "where"), FROM_CLIENTS)
 
         def counted(served: ServedIndex) -> dict[str, Any]:
@@ -475,35 +477,91 @@ class Service:
 
         return JSONResponse(await self._ask(request, counted))
 
-    async def info(self, request: Request) -> Response:
-        return JSONResponse(await self._ask(request, lambda served: asdict(served.searcher.info())))
-
-    async def judgments(self, request: Request) -> Response:
+    @operation("page", f"GET {_INDEX}/judgments", None, None, QUERY)
+    async def get_judgments(self, request: Request) -> Response:
+        """Return the judgments of a question."""
         served = self._index(request)
-        if request.method == "PUT":
-            self._require_writable()
-            body = await body_of(request, JudgmentRequest)
-            grades = await self._heavy.run(lambda: Judgments(served).judge(body.query, body.uri, body.grade))
-        elif self._writable:
-            question = parameter(request, "query")
-            grades = await self._searches.run(lambda: Judgments(served).of(question))
-        else:
-            grades = {}
+        if not self._writable:
+            return self._judged({})
+        question = parameter(request, "query")
+        return self._judged(await self._searches.run(lambda: Judgments(served).of(question)))
+
+    @operation("page", f"PUT {_INDEX}/judgments", None, JudgmentRequest)
+    async def judge(self, request: Request) -> Response:
+        """Say whether a document answers a question (if writable)."""
+        served = self._index(request)
+        self._require_writable()
+        body = await body_of(request, JudgmentRequest)
+        return self._judged(await self._heavy.run(lambda: Judgments(served).judge(body.query, body.uri, body.grade)))
+
+    def _judged(self, grades: Mapping[str, int]) -> Response:
         judged = [{"uri": uri, "grade": grade} for uri, grade in grades.items()]
         return JSONResponse({"writable": self._writable, "judgments": judged})
 
-    async def models(self, request: Request) -> Response:
+    @operation("page", f"GET {_INDEX}/map")
+    async def get_map(self, request: Request) -> Response:
+        """Describe the map of an index."""
+        return JSONResponse(await self._ask(request, self._maps.describe))
+
+    @operation("page", f"GET {_INDEX}/map/places", FILE)
+    async def get_places(self, request: Request) -> Response:
+        """Return x and y of every point as little-endian float32."""
+        places = await self._ask(request, self._maps.places)
+        return Response(places, media_type="application/octet-stream")
+
+    @operation("page", f"GET {_INDEX}/map/previous")
+    async def get_previous_map(self, request: Request) -> Response:
+        """Return the map of the previous model's vectors."""
+        return JSONResponse(await self._ask(request, self._maps.previous))
+
+    @operation("page", f"GET {_INDEX}/map/colours", None, None, FIELD)
+    async def get_colours(self, request: Request) -> Response:
+        """Return the value of a field at every point."""
+        field = parameter(request, "field")
+        return JSONResponse(await self._ask(request, lambda served: self._maps.colours(served, field)))
+
+    @operation("page", f"POST {_INDEX}/map/documents", None, PlacedRequest)
+    async def name_points(self, request: Request) -> Response:
+        """Name documents."""
+        served, body = self._index(request), await body_of(request, PlacedRequest)
+        return JSONResponse(await self._searches.run(lambda: self._maps.documents(served, body.points, body.uris)))
+
+    @operation("page", f"POST {_INDEX}/map/matching", None, MatchingRequest)
+    async def match_points(self, request: Request) -> Response:
+        """Tell which points pass a filter."""
+        body = await body_of(request, MatchingRequest)
+        where = filter_tree(body.where, FROM_CLIENTS)
+
+        def matching(served: ServedIndex) -> dict[str, Any]:
+            return self._maps.matching(served, self._within(served, body, where))
+
+        return JSONResponse(await self._ask(request, matching))
+
+    @operation("models", "GET /v1/models", answers.ModelsAnswer)
+    async def list_models(self, request: Request) -> Response:
+        """List the indexes that embed texts (OpenAI's form)."""
         return JSONResponse(await self._searches.run(lambda: list_models(self.indexes)))
 
-    async def embeddings(self, request: Request) -> Response:
+    @operation("models", "POST /v1/embeddings", answers.EmbeddingsAnswer, EmbeddingsRequest)
+    async def embed(self, request: Request) -> Response:
+        """Embed texts (OpenAI's form)."""
         body = await body_of(request, EmbeddingsRequest)
         return JSONResponse(await self._heavy.run(lambda: embed(body, self.indexes)))
 
-    async def rerank(self, request: Request) -> Response:
+    @operation("models", "POST /v1/rerank", answers.RerankAnswer, RerankRequest)
+    async def rerank_v1(self, request: Request) -> Response:
+        """Order documents by relevance (Cohere's form, if there is a reranker)."""
+        return await self._rerank(request, "1")
+
+    @operation("models", "POST /v2/rerank", answers.RerankAnswer, RerankRequest)
+    async def rerank_v2(self, request: Request) -> Response:
+        """Order documents by relevance (Cohere's form, if there is a reranker)."""
+        return await self._rerank(request, "2")
+
+    async def _rerank(self, request: Request, version: str) -> Response:
         if (scorer := self._scorer) is None:
             raise Problem(404, "no-reranker", "the service has no reranker: its operator can start it with one")
         body = await body_of(request, RerankRequest)
-        version = "2" if request.url.path.endswith("/v2/rerank") else "1"
         return JSONResponse(await self._heavy.run(lambda: rerank_documents(body, scorer, version)))
 
     async def _ask(
@@ -543,6 +601,15 @@ class Service:
     def _require_writable(self) -> None:
         if not self._writable:
             raise Problem(403, "read-only", "the service is read-only: its operator can make it writable")
+
+
+def _by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
+    """Return the endpoint of a path, which chooses one by the method of a request. HEAD is a GET without its body."""
+
+    async def answer(request: Request) -> Response:
+        return await endpoints["GET" if request.method == "HEAD" else request.method](request)
+
+    return answer
 
 
 class _NotStarted:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
@@ -32,35 +33,40 @@ _NAME = {
     "schema": {"type": "string"},
     "description": "Name of an index.",
 }
-_URI = {
+URI = {
     "name": "uri",
     "in": "query",
     "required": True,
     "schema": {"type": "string", "minLength": 1},
     "description": "Uri of a document.",
 }
-_FIELD = {**_URI, "name": "field", "description": "A metadata field."}
-_QUERY = {**_URI, "name": "query", "description": "A question."}
-_WHERE = {
+FIELD = {**URI, "name": "field", "description": "A metadata field."}
+QUERY = {**URI, "name": "query", "description": "A question."}
+WHERE = {
     "name": "where",
     "in": "query",
     "schema": {"type": "string", "minLength": 1},
     "description": "A filter as text, as in a search.",
 }
-_CURSOR = {**_WHERE, "name": "cursor", "description": "From the page before; without it, the first page."}
-_PAGE = {"name": "page", "in": "query", "schema": {"type": "integer", "minimum": 1}, "description": "Draw this page."}
-_MARKS = {
+CURSOR = {**WHERE, "name": "cursor", "description": "From the page before; without it, the first page."}
+PAGE = {"name": "page", "in": "query", "schema": {"type": "integer", "minimum": 1}, "description": "Draw this page."}
+MARKS = {
     "name": "mark",
     "in": "query",
     "schema": {"type": "array", "items": {"type": "string", "pattern": "^\\d{1,12}-\\d{1,12}$"}, "maxItems": 2},
     "description": "START-END in the text of the document: the passage, and then its sentence.",
 }
-_FILE = "application/octet-stream"
+FILE = "application/octet-stream"
 _SCHEMAS = "#/components/schemas/"
+
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
 
 def describe_api() -> dict[str, Any]:
     """Return the OpenAPI document."""
+    paths: dict[str, dict[str, Any]] = {}
+    for each in OPERATIONS:
+        paths.setdefault(each.path, {})[each.method.lower()] = each.describe()
     return {
         "openapi": "3.1.0",
         "info": {
@@ -70,7 +76,7 @@ def describe_api() -> dict[str, Any]:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "security": [{}, {"token": []}],
-        "paths": _paths(),
+        "paths": paths,
         "components": {
             "schemas": _schemas(),
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
@@ -78,116 +84,65 @@ def describe_api() -> dict[str, Any]:
     }
 
 
-class _Paths(dict[str, dict[str, Any]]):
-    """The operations of each path."""
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A request that the service answers.
 
-    def add(
-        self,
-        tag: str,
-        name: str,
-        route: str,
-        summary: str,
-        answer: type[BaseModel] | str,
-        body: type[BaseModel] | None = None,
-        *parameters: Mapping[str, Any],
-    ) -> None:
-        """Add an operation. Generated clients name a module by its tag and a function by its name."""
-        method, path = route.split()
-        problem = answers.OpenAIErrorAnswer if answer is answers.EmbeddingsAnswer else answers.ProblemAnswer
-        content = {answer: {"schema": {"type": "string"}}} if isinstance(answer, str) else _json(answer)
-        operation: dict[str, Any] = {
-            "operationId": name,
-            "tags": [tag],
-            "summary": summary,
-            "parameters": [_NAME, *parameters] if "{name}" in path else parameters,
+    Attributes:
+        name: name of the endpoint. Generated clients name a function by it, and a module by the tag.
+        answer: the shape of the answer; a media type for an answer that is not JSON; None for an answer to the page,
+            which may change its shape.
+    """
+
+    name: str
+    tag: str
+    method: str
+    path: str
+    summary: str
+    answer: type[BaseModel] | str | None
+    body: type[BaseModel] | None
+    parameters: tuple[Mapping[str, Any], ...]
+
+    def describe(self) -> dict[str, Any]:
+        """Return the Operation Object of OpenAPI."""
+        problem = answers.OpenAIErrorAnswer if self.answer is answers.EmbeddingsAnswer else answers.ProblemAnswer
+        content: Mapping[str, Any] = {"application/json": {"schema": {"type": "object"}}}
+        if isinstance(self.answer, str):
+            content = {self.answer: {"schema": {"type": "string"}}}
+        elif self.answer is not None:
+            content = _json(self.answer)
+        described: dict[str, Any] = {
+            "operationId": self.name,
+            "tags": [self.tag],
+            "summary": self.summary,
+            "parameters": [_NAME, *self.parameters] if "{name}" in self.path else self.parameters,
             "responses": {"200": {"description": "Done.", "content": content}, **_problems(problem)},
         }
-        if body is not None:
-            operation["requestBody"] = {"required": True, "content": _json(body)}
-        self.setdefault(path, {})[method.lower()] = operation
+        if self.body is not None:
+            described["requestBody"] = {"required": True, "content": _json(self.body)}
+        return described
 
 
-def _paths() -> _Paths:
-    paths = _Paths()
-    add = paths.add
-    add("service", "get_health", "GET /healthz", "Say that the process answers", answers.StatusAnswer)
-    add("service", "get_readiness", "GET /readyz", "Say that every index can be read", answers.ReadyAnswer)
-    add("service", "get_metrics", "GET /metrics", "Return metrics for Prometheus", "text/plain")
+OPERATIONS: list[Operation] = []
+"""Every operation, in the order of the endpoints."""
 
-    index = "/v1/indexes/{name}"
-    add("indexes", "list_indexes", "GET /v1/indexes", "List the indexes, with their fields", answers.IndexesAnswer)
-    add("indexes", "list_fields", f"GET {index}/fields", "List fields with frequent values", answers.FieldsAnswer)
-    add("indexes", "get_info", f"GET {index}/info", "Return the state of an index in numbers", answers.InfoAnswer)
-    add("indexes", "count_fields", f"POST {index}/facets", "Count fields", answers.FacetsAnswer, requests.FacetsRequest)
 
-    found = answers.SearchAnswer
-    add("search", "search", f"POST {index}/search", "Rank documents by a question", found, requests.SearchRequest)
-    add("search", "search_indexes", "POST /v1/search", "Search several indexes", found, requests.SearchIndexesRequest)
-    many, answered = "Rank documents by each of some questions", answers.SearchManyAnswer
-    add("search", "search_many", f"POST {index}/search-many", many, answered, requests.SearchManyRequest)
-    add("search", "similar", f"POST {index}/similar", "Find documents like one", found, requests.SimilarRequest)
+def operation(
+    tag: str,
+    route: str,
+    answer: type[BaseModel] | str | None = None,
+    body: type[BaseModel] | None = None,
+    *parameters: Mapping[str, Any],
+) -> Callable[[Endpoint], Endpoint]:
+    """Return a decorator that adds an endpoint to OPERATIONS. The endpoint's docstring is the summary."""
+    method, path = route.split()
 
-    add("documents", "list_by", f"POST {index}/list", "List by time or title", answers.ListAnswer, requests.ListRequest)
-    add("indexes", "get_overview", f"GET {index}/overview", "Return regions and questions", answers.OverviewAnswer)
+    def add(endpoint: Endpoint) -> Endpoint:
+        summary = str(endpoint.__doc__).partition("\n")[0].rstrip(".")
+        OPERATIONS.append(Operation(endpoint.__name__, tag, method, path, summary, answer, body, parameters))
+        return endpoint
 
-    document = f"{index}/document"
-    add("documents", "get_document", f"GET {document}", "Return a document", answers.DocumentAnswer, None, _URI)
-    original = "Return the file of a document, or the picture of a page (if originals are shown)", _FILE, None
-    add("documents", "get_original", f"GET {index}/original", *original, _URI, _PAGE, _MARKS)
-    remove = f"DELETE {document}", "Remove a document (if writable)"
-    add("documents", "remove_document", *remove, answers.RemovedAnswer, None, _URI)
-    pages, page = "List documents in pages, in the order they were added", answers.DocumentsAnswer
-    add("documents", "list_documents", f"GET {document}s", pages, page, None, _WHERE, _CURSOR)
-    uris, by_uri = "Return documents by their uris", answers.FoundDocumentsAnswer
-    add("documents", "get_documents", f"POST {index}/get-many", uris, by_uri, requests.UrisRequest)
-    counted = "Count the documents that a filter leaves", answers.CountAnswer, None
-    add("documents", "count", f"GET {index}/count", *counted, _WHERE)
-    change, changes = "Add or replace documents (if writable)", answers.ChangesAnswer
-    add("documents", "put_documents", f"PUT {document}s", change, changes, requests.DocumentsRequest)
-
-    judgments, judged = f"{index}/judgments", answers.JudgmentsAnswer
-    add("judgments", "get_judgments", f"GET {judgments}", "Return the judgments of a question", judged, None, _QUERY)
-    judge = "Say whether a document answers a question (if writable)"
-    add("judgments", "judge", f"PUT {judgments}", judge, judged, requests.JudgmentRequest)
-
-    drawn, coloured, placed = answers.MapAnswer, answers.ColoursAnswer, answers.PlacedAnswer
-    add("map", "get_map", f"GET {index}/map", "Describe the map of an index", drawn)
-    add(
-        "map",
-        "get_places",
-        f"GET {index}/map/places",
-        "Return x and y of every point as little-endian float32",
-        "application/octet-stream",
-    )
-    add(
-        "map",
-        "get_previous_map",
-        f"GET {index}/map/previous",
-        "Return the map of the previous model's vectors",
-        answers.PreviousMapAnswer,
-    )
-    add(
-        "map",
-        "get_colours",
-        f"GET {index}/map/colours",
-        "Return the value of a field at every point",
-        coloured,
-        None,
-        _FIELD,
-    )
-    add("map", "name_points", f"POST {index}/map/documents", "Name documents", placed, requests.PlacedRequest)
-
-    matching, filtered = answers.MatchingAnswer, requests.MatchingRequest
-    add("map", "match_points", f"POST {index}/map/matching", "Tell which points pass a filter", matching, filtered)
-
-    names = "List the indexes that embed texts (OpenAI's form)"
-    embed, order = "Embed texts (OpenAI's form)", "Order documents by relevance (Cohere's form, if there is a reranker)"
-    add("models", "list_models", "GET /v1/models", names, answers.ModelsAnswer)
-    add("models", "embed", "POST /v1/embeddings", embed, answers.EmbeddingsAnswer, requests.EmbeddingsRequest)
-    for number in "12":
-        route = f"rerank_v{number}", f"POST /v{number}/rerank"
-        add("models", *route, order, answers.RerankAnswer, requests.RerankRequest)
-    return paths
+    return add
 
 
 def _problems(kind: type[BaseModel]) -> dict[str, Any]:
