@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.synchronize import Event
 from pathlib import Path
@@ -24,11 +23,9 @@ from starlette.applications import Starlette
 from uvicorn.supervisors import Multiprocess
 
 from indexer.encoders.machine.hardware import cores
-from indexer.errors import BadInput, LikewiseError
+from indexer.errors import LikewiseError
 from indexer.stores.addresses.open import is_uri
-from search.server.app import create_app
 from search.server.connections import TimedProtocol
-from search.server.guard import is_loopback
 
 GRACE_S = 30
 """Maximum seconds for accepted requests to end when the service is stopped."""
@@ -69,87 +66,46 @@ class CannotListen(LikewiseError):
     exit_code = 3
 
 
-@dataclass(frozen=True)
-class Options:
-    """The options of the service.
-
-    Attributes:
-        indexes: the folder or DSN of each index, by name.
-        host: the address to listen on.
-        port: 0 takes a free one.
-        workers: how many processes answer; None chooses by the machine (`default_workers`).
-        writable, token, rerank, allowed_hosts, cors_origins, access_log, log_queries, open_readyz, originals: see
-            `create_app`.
-        drain_s: seconds from the signal to end until the service ends, in which /readyz refuses.
-    """
-
-    indexes: dict[str, str] = field(repr=False)
-    host: str = "127.0.0.1"
-    port: int = 8765
-    workers: int | None = None
-    writable: bool = False
-    token: str | None = None
-    rerank: str | None = None
-    allowed_hosts: tuple[str, ...] = ()
-    cors_origins: tuple[str, ...] = ()
-    access_log: bool = True
-    log_queries: bool = False
-    drain_s: float = 0.0
-    open_readyz: bool = False
-    originals: bool = False
-
-    def __post_init__(self) -> None:
-        if not is_loopback(self.host) and self.token is None:
-            raise BadInput(
-                f"{self.host} can be reached from other machines, and there is no token: set LIKEWISE_TOKEN, give "
-                "--token-file, or listen on 127.0.0.1"
-            )
-
-
-def serve(options: Options, announce: Callable[[str], None]) -> None:
+def serve(
+    create: Callable[..., Starlette],
+    host: str,
+    port: int,
+    announce: Callable[[str], None],
+    *,
+    workers: int = 1,
+    drain_s: float = 0.0,
+) -> None:
     """Serve until SIGINT or SIGTERM. Requests that were accepted are finished.
 
     Args:
+        create: `create_app` with its arguments but `is_draining`. Workers receive it by pickle.
+        port: 0 takes a free one.
         announce: called with the service's address (http://host:port) when it answers.
+        workers: how many processes answer.
+        drain_s: seconds from the signal to end until the service ends, in which /readyz refuses.
 
     Raises:
         CannotListen: the port is taken, or the host is not an address of this machine.
         NotAnIndex, NewerFormat, IndexDamaged: an index cannot be read.
     """
-    listening = _listen(options.host, options.port)
-    address = f"http://{_in_url(options.host)}:{listening.getsockname()[1]}"
-    workers = options.workers or default_workers(
-        options.indexes.values(), loads_models=options.writable or options.rerank is not None
-    )
+    listening = _listen(host, port)
+    announced = partial(announce, f"http://{_in_url(host)}:{listening.getsockname()[1]}")
     try:
         if workers == 1:
             draining = threading.Event()
-            config = _config(make_app(options, draining.is_set))
-            _Announcing(config, partial(announce, address), options.drain_s, draining).run(sockets=[listening])
+            config = _config(make_app(create, draining.is_set))
+            _Announcing(config, announced, drain_s, draining).run(sockets=[listening])
         else:
-            _serve_with_workers(options, workers, listening, partial(announce, address))
+            _serve_with_workers(create, workers, listening, announced, drain_s)
     finally:
         listening.close()
 
 
-def make_app(options: Options, is_draining: Callable[[], bool]) -> Starlette:
+def make_app(create: Callable[..., Starlette], is_draining: Callable[[], bool]) -> Starlette:
     """Return the application. In a worker, end the process when its parent process has ended."""
     if (parent := multiprocessing.parent_process()) is not None:
         threading.Thread(target=_end_after, args=(parent.join,), daemon=True).start()
-    app = create_app(
-        options.indexes,
-        writable=options.writable,
-        token=options.token,
-        rerank=options.rerank,
-        allowed_hosts=(*options.allowed_hosts, options.host),
-        loopback_only=is_loopback(options.host),
-        cors_origins=options.cors_origins,
-        access_log=options.access_log,
-        log_queries=options.log_queries,
-        open_readyz=options.open_readyz,
-        originals=options.originals,
-        is_draining=is_draining,
-    )
+    app = create(is_draining=is_draining)
     TimedProtocol.count = app.state.metrics.connections.inc
     return app
 
@@ -198,10 +154,16 @@ def _ignore(number: int, frame: object) -> None:
     """Do nothing: unlike SIG_IGN, a process that is started during this time does not inherit it."""
 
 
-def _serve_with_workers(options: Options, workers: int, listening: socket.socket, announce: Callable[[], None]) -> None:
+def _serve_with_workers(
+    create: Callable[..., Starlette],
+    workers: int,
+    listening: socket.socket,
+    announce: Callable[[], None],
+    drain_s: float,
+) -> None:
     draining = multiprocessing.get_context("spawn").Event()
-    make_app(options, draining.is_set)  # what is wrong with an index is said once, by this process
-    config = _config(partial(make_app, options, draining.is_set), factory=True, workers=workers)
+    make_app(create, draining.is_set)  # what is wrong with an index is said once, by this process
+    config = _config(partial(make_app, create, draining.is_set), factory=True, workers=workers)
     # asyncio accepts as many connections at a time as the backlog has, so the first worker to wake would accept all of
     # them, and answer alone. A worker accepts one at a time instead; the queue of those that wait gets its length again
     # when the worker has started, and every timeout_notify seconds.
@@ -211,7 +173,7 @@ def _serve_with_workers(options: Options, workers: int, listening: socket.socket
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics  # workers inherit it
         # A question took a third less CPU with one thread per worker than with one per core.
         os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores() // workers)))
-        supervisor = _Draining(config, [listening], options.drain_s, draining)
+        supervisor = _Draining(config, [listening], drain_s, draining)
         waiting = (listening, supervisor.should_exit, announce)
         threading.Thread(target=_announce_first, args=waiting, daemon=True).start()
         supervisor.run()

@@ -132,12 +132,10 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands that go on forever answer once, and nothing is done that takes seconds and does not read the index."""
 
-    def serve(options: Any, announce: Any) -> None:
+    def serve(create: Any, *address: Any, **processes: Any) -> None:
         from starlette.testclient import TestClient
 
-        from search.server import create_app
-
-        with TestClient(create_app(options.indexes, access_log=False), base_url="http://localhost") as client:
+        with TestClient(create(access_log=False), base_url="http://localhost") as client:
             say_json(client.get("/v1/indexes").json())
             say_json(client.post(f"/v1/indexes/{NAME}/search", json={"query": "bread"}).json())
 

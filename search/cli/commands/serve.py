@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import click
@@ -107,29 +108,37 @@ def serve(
     """
     addresses = indexes_to_serve(indexes)
     try:
-        from search.server.run import Options
+        from search.server.app import create_app
+        from search.server.guard import is_loopback
+        from search.server.run import default_workers
         from search.server.run import serve as run
     except ModuleNotFoundError as error:
         raise missing_extra(error, "serve") from error
 
-    options = Options(
+    token = _token(token_file)
+    if not is_loopback(host) and token is None:
+        raise BadInput(
+            f"{host} can be reached from other machines, and there is no token: set LIKEWISE_TOKEN, give "
+            "--token-file, or listen on 127.0.0.1"
+        )
+    create = partial(
+        create_app,
         addresses,
-        host,
-        port,
-        workers,
-        writable,
-        _token(token_file),
-        rerank,
-        allowed_hosts,
-        cors_origins,
-        access_log,
-        log_queries,
-        drain,
-        open_readyz,
-        originals,
+        writable=writable,
+        token=token,
+        rerank=rerank,
+        allowed_hosts=(*allowed_hosts, host),
+        loopback_only=is_loopback(host),
+        cors_origins=cors_origins,
+        access_log=access_log,
+        log_queries=log_queries,
+        open_readyz=open_readyz,
+        originals=originals,
     )
-    with _watching([*options.indexes.values()], watched):
-        run(options, lambda address: say(f"likewise: serving {', '.join(options.indexes)} at {address}", err=True))
+    workers = workers or default_workers(addresses.values(), loads_models=writable or rerank is not None)
+    with _watching([*addresses.values()], watched):
+        announced = f"likewise: serving {', '.join(addresses)} at"
+        run(create, host, port, lambda address: say(f"{announced} {address}", err=True), workers=workers, drain_s=drain)
 
 
 @contextmanager
