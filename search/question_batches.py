@@ -17,7 +17,7 @@ from threading import Lock, Thread
 
 from indexer.encoders import Encoder
 from indexer.records import Vector
-from search.timings import NoTimings, Timings
+from search.timings import Timings
 
 BATCH_QUESTIONS = 32
 """Maximum questions in one pass. With more, the time of a pass grows in proportion."""
@@ -36,7 +36,7 @@ class QuestionBatches:
     """Embeds the questions of all callers in one thread, which ends with this object and lets the process end."""
 
     def __init__(self, timings: Timings | None = None) -> None:
-        self._timings = timings or NoTimings()
+        self._timings = timings or Timings()
         self._start()
 
     def _start(self) -> None:

@@ -36,7 +36,7 @@ from search.modes import Ranked, ScoredCandidates
 from search.newer import RankAt, Weights
 from search.query import Query, check_text
 from search.question_batches import AskedQuestion, QuestionBatches
-from search.timings import NoTimings, Timings
+from search.timings import Timings
 from search.why import DeferredWhy
 
 
@@ -78,7 +78,7 @@ class Ranker:
     ) -> None:
         """Rank over this store; arguments and errors are those of `Searcher`."""
         self.store = store
-        self._timings = timings or NoTimings()
+        self._timings = timings or Timings()
         self._encoder, self._trust = encoder, trust_remote_code
         self._last_encoder: Encoder | None = None
         self._questions = QuestionBatches(timings)

@@ -43,7 +43,7 @@ from search.hits import Hit, Hits
 from search.lanes import Overloaded
 from search.query import Mode, Query
 from search.searcher import Searcher
-from search.timings import NoTimings, Timings
+from search.timings import Timings
 
 CLIENT_DEADLINE: ContextVar[Deadline] = ContextVar("client_deadline")
 """The deadline of the HTTP request that a tool of MCP answers. It ends when the client leaves."""
@@ -309,7 +309,7 @@ class ServedIndexes(Mapping[str, ServedIndex]):
         """
         if not addresses:
             raise BadInput("there is no index to serve: name at least one")
-        self._timings = timings or NoTimings()
+        self._timings = timings or Timings()
         self._indexes: dict[str, ServedIndex] = {}
         for name, given in addresses.items():
             # An absolute path is found in messages without doubt; "a" or "." would be found in every word.

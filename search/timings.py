@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
 
-
-class Timings(Protocol):
+class Timings:
     """Receives the durations from every thread that asks. Its methods must be quick and safe to call from several
-    threads."""
+    threads; these do nothing."""
 
     def tokenized(self, seconds: float) -> None:
         """A question, or several together, were turned into tokens to measure their length."""
@@ -20,12 +18,3 @@ class Timings(Protocol):
 
     def failed(self, slug: str) -> None:
         """An index could not be read or written. The slug is that of the error."""
-
-
-class NoTimings:
-    """Measures nothing."""
-
-    def tokenized(self, seconds: float) -> None: ...
-    def encoded(self, questions: int, seconds: float) -> None: ...
-    def ranked(self, seconds: float) -> None: ...
-    def failed(self, slug: str) -> None: ...
