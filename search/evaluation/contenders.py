@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -13,7 +13,7 @@ import numpy as np
 from indexer import encoders as library
 from indexer.encoders import Encoder, Recipe, RecipeSpec, Role
 from indexer.encoders.machine.runtime import Runtime
-from indexer.errors import ModelError
+from indexer.errors import ModelError, count_of
 from indexer.indexing.embedding import FIT_SAMPLE_PASSAGES
 from indexer.records import Vector
 from search.pairs import count_too_long
@@ -55,12 +55,15 @@ class Contenders:
             tuple(distinct.values()),
         )
 
-    def encode(self, texts: Sequence[str], role: Role = "document") -> list[Vector]:
+    def encode(
+        self, texts: Sequence[str], role: Role = "document", progress: Callable[[str], None] = lambda text: None
+    ) -> list[Vector]:
         """Return unit rows of every base encoder, with one forward pass per model; long texts are cut."""
-        parts = [
-            library.encode_many(self.encoders, texts[start : start + BATCH_TEXTS], role, truncate=True)
-            for start in range(0, len(texts), BATCH_TEXTS)
-        ]
+        parts = []
+        for start in range(0, len(texts), BATCH_TEXTS):
+            batch = texts[start : start + BATCH_TEXTS]
+            parts.append(library.encode_many(self.encoders, batch, role, truncate=True))
+            progress(f"{start + len(batch):,} of {count_of(len(texts), 'document')}")
         return [np.concatenate(rows) for rows in zip(*parts, strict=True)]
 
     def fit(self, base_rows: Sequence[Vector]) -> list[Encoder]:

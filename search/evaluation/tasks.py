@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 
 from indexer.encoders import Encoder
 from indexer.encoders.chain.parts import post_process
-from indexer.errors import count_of
-from indexer.indexing.embedding import FIT_SAMPLE_PASSAGES
 from indexer.passages.cut import titled_text
 from indexer.records import Document, Vector
-from search.evaluation.contenders import BATCH_TEXTS, Contenders
-from search.evaluation.measures import Qrels, Run, evaluate
+from search.evaluation.contenders import Contenders
+from search.evaluation.measures import Qrels, evaluate
 from search.evaluation.significance import Estimate, estimate_averages, estimate_correlations
 from search.evaluation.sts import JudgedPairs
 
@@ -113,107 +111,46 @@ def judge_sts(contenders: Contenders, sts: Sequence[JudgedPairs], sentences: Seq
 def judge_retrieval(contenders: Contenders, task: Retrieval, progress: Callable[[str], None]) -> TaskResult:
     """Rank all documents by cosine for every question and measure the rankings.
 
-    Post-processing is fitted to documents. Vectors of documents are kept for one pass only, to bound the memory.
+    Post-processing is fitted to documents.
     """
-    queries = task.qrels.judged
-    uris = [document.uri for document in task.documents]
+    queries, uris = task.qrels.judged, [document.uri for document in task.documents]
     base_questions = contenders.encode([task.queries[query] for query in queries], "query")
-    judgments = _Judgments(task.qrels, uris)
-    fitted: list[Encoder] = []
-    rankings = [_Rankings(len(queries)) for _ in contenders.recipes]
-    for positions, base_rows in _passes(contenders, task.texts, progress):
-        fitted = fitted or contenders.fit(base_rows)
-        for ranking, encoder, base in zip(rankings, fitted, contenders.base, strict=True):
-            questions = post_process(encoder, base_questions[base])
-            for start in range(0, len(positions), BATCH_TEXTS):
-                part = positions[start : start + BATCH_TEXTS]
-                scores = questions @ post_process(encoder, base_rows[base][start : start + BATCH_TEXTS]).T
-                ranking.add(part, scores, judgments.relevant(part))
-    evaluations = [evaluate(ranking.run(queries, uris), task.qrels, tuple(MEASURES.values())) for ranking in rankings]
+    base_rows = contenders.encode(task.texts, progress=progress)
+    fitted = contenders.fit(base_rows)
+    position = {uri: number for number, uri in enumerate(uris)}
+    related = {
+        (number, position[uri])
+        for number, query in enumerate(queries)
+        for uri, grade in task.qrels.grades[query].items()
+        if grade > 0 and uri in position
+    }
+    drawn = np.random.default_rng(0).integers(0, (len(queries), len(uris)), (_SAMPLE_COSINES, 2))
+    samples = [
+        np.array(pairs, np.int64).reshape(-1, 2).T
+        for pairs in (
+            [pair for pair in map(tuple, drawn.tolist()) if pair not in related],
+            sorted(related)[:_SAMPLE_COSINES],
+        )
+    ]
+    evaluations, cosines = [], []
+    for encoder, base in zip(fitted, contenders.base, strict=True):
+        questions, rows = post_process(encoder, base_questions[base]), post_process(encoder, base_rows[base])
+        run = {query: _best(rows @ question, uris) for query, question in zip(queries, questions, strict=True)}
+        evaluations.append(evaluate(run, task.qrels, tuple(MEASURES.values())))
+        cosines.append(Cosines(*(np.einsum("nd,nd->n", questions[first], rows[second]) for first, second in samples)))
     measures = {
         printed: estimate_averages(
             [np.array([evaluation.per_query[query][name] for query in queries]) for evaluation in evaluations]
         )
         for printed, name in MEASURES.items()
     }
-    return TaskResult(measures, [ranking.cosines for ranking in rankings], fitted)
+    return TaskResult(measures, cosines, fitted)
 
 
-def _passes(
-    contenders: Contenders, texts: Sequence[str], progress: Callable[[str], None]
-) -> Iterator[tuple[Ids, list[Vector]]]:
-    """Yield positions of documents and their rows by every base encoder.
-
-    If a recipe has post-processing, documents come in random order and the first pass is as large as fitting needs.
-    """
-    order, first = np.arange(len(texts)), BATCH_TEXTS
-    if any(recipe.post for recipe in contenders.recipes):
-        order, first = np.random.default_rng(0).permutation(order), FIT_SAMPLE_PASSAGES
-    for start, end in _pass_bounds(len(texts), first):
-        positions = order[start:end]
-        yield positions, contenders.encode([texts[position] for position in positions])
-        progress(f"{end:,} of {count_of(len(texts), 'document')}")
-
-
-def _pass_bounds(total: int, first: int) -> Iterator[tuple[int, int]]:
-    ends = [*range(first, total, BATCH_TEXTS), total]
-    return zip([0, *ends], ends, strict=False)
-
-
-class _Judgments:
-    """The documents that answer each judged question."""
-
-    def __init__(self, qrels: Qrels, uris: Sequence[str]) -> None:
-        position = {uri: number for number, uri in enumerate(uris)}
-        pairs = [
-            (number, position[uri])
-            for number, query in enumerate(qrels.judged)
-            for uri, grade in qrels.grades[query].items()
-            if grade > 0 and uri in position
-        ]
-        self._questions, self._positions = np.array(pairs, np.int64).reshape(-1, 2).T
-        self._shape = (len(qrels.judged), len(uris))
-
-    def relevant(self, positions: Ids) -> NDArray[np.bool_]:
-        """Return, as (questions, n), which of these documents (n,) answer which question."""
-        column = np.full(self._shape[1], -1)
-        column[positions] = np.arange(len(positions))
-        included = column[self._positions] >= 0
-        relevant = np.zeros((self._shape[0], len(positions)), np.bool_)
-        relevant[self._questions[included], column[self._positions[included]]] = True
-        return relevant
-
-
-class _Rankings:
-    """The best documents so far of every question, and a sample of cosines, for one recipe."""
-
-    def __init__(self, questions: int) -> None:
-        self._positions: Ids = np.empty((questions, 0), np.int64)
-        self._scores: Vector = np.empty((questions, 0), np.float32)
-        self._random: list[Vector] = []
-        self._related: list[Vector] = []
-
-    def add(self, positions: Ids, scores: Vector, relevant: NDArray[np.bool_]) -> None:
-        """Add the cosines (questions, n) of n more documents, and whether each of them answers each question."""
-        if not self._random:
-            unrelated = scores[~relevant]
-            self._random.append(unrelated[:: -(-len(unrelated) // _SAMPLE_COSINES) or 1])
-        self._related.append(scores[relevant])
-        scores = np.hstack([self._scores, scores])
-        positions = np.hstack([self._positions, np.tile(positions, (len(scores), 1))])
-        best = np.argsort(-scores, axis=1, kind="stable")[:, :_RANKED_DOCUMENTS]
-        self._scores = np.take_along_axis(scores, best, 1)
-        self._positions = np.take_along_axis(positions, best, 1)
-
-    @property
-    def cosines(self) -> Cosines:
-        return Cosines(self._random[0], np.concatenate(self._related)[:_SAMPLE_COSINES])
-
-    def run(self, queries: Sequence[str], uris: Sequence[str]) -> Run:
-        return {
-            query: [(uris[position], float(score)) for position, score in zip(*row, strict=True)]
-            for query, *row in zip(queries, self._positions, self._scores, strict=True)
-        }
+def _best(scores: Vector, uris: Sequence[str]) -> list[tuple[str, float]]:
+    """Return the best documents by their scores (documents,)."""
+    best = np.argsort(-scores, kind="stable")[:_RANKED_DOCUMENTS].tolist()
+    return [(uris[position], float(scores[position])) for position in best]
 
 
 def _pair_cosines(rows: Vector, first: Ids, second: Ids) -> Vector:
