@@ -63,9 +63,6 @@ _MODES = VectorStoreQueryMode
 _MMR_PREFETCH = 4
 """Number of nodes that MMR chooses from for each requested node, as in LlamaIndex's other stores."""
 
-_HYBRID_DEPTH = 100
-"""Minimum nodes that each ranking contributes if `alpha` weighs the rankings."""
-
 
 class LikewiseVectorStore(BasePydanticVectorStore):
     """Nodes with their embeddings, ranked by cosine, by BM25 or by both. Share one among threads.
@@ -185,8 +182,7 @@ class LikewiseVectorStore(BasePydanticVectorStore):
         """Answer a query.
 
         DEFAULT ranks by cosine, TEXT_SEARCH and SPARSE by BM25, HYBRID by both, and MMR chooses near nodes that differ
-        from one another. In HYBRID without `alpha` likewise finds the weight of both itself; with it the score is
-        alpha · (1 + cosine) / 2 + (1 - alpha) · BM25 / the best BM25.
+        from one another. In HYBRID likewise finds the weight of both itself, so `alpha` is refused.
 
         A filter on a list in the metadata holds if it holds for one of its values; a field with null, an empty list
         or an empty dictionary is missing.
@@ -210,15 +206,15 @@ class LikewiseVectorStore(BasePydanticVectorStore):
             return self._diverse(query, where, mmr_prefetch_k or _MMR_PREFETCH * k)
         if query.mode in (_MODES.TEXT_SEARCH, _MODES.SPARSE):
             return _result(by_words(self._searcher, _text(query), query.sparse_top_k or k, where))
-        if query.mode == _MODES.HYBRID and query.alpha is None:
+        if query.mode == _MODES.HYBRID:
+            if query.alpha is not None:
+                raise ValueError("alpha is not supported: likewise weighs words and embeddings itself: leave it out")
             k = query.hybrid_top_k or k
             return _result(
                 with_notes_logged(
                     self._searcher.search(_text(query), k, where=where, mode="hybrid", vector=_vector(query))
                 )
             )
-        if query.mode == _MODES.HYBRID:
-            return self._weighed(query, where)
         raise ValueError(f"mode {query.mode} is not supported: use DEFAULT, TEXT_SEARCH, SPARSE, HYBRID or MMR")
 
     def _diverse(self, query: VectorStoreQuery, where: Condition | None, depth: int) -> VectorStoreQueryResult:
@@ -235,31 +231,6 @@ class LikewiseVectorStore(BasePydanticVectorStore):
             mmr_threshold=query.mmr_threshold,
         )
         return _result([hits[uri] for uri in ids], scores)
-
-    def _weighed(self, query: VectorStoreQuery, where: Condition | None) -> VectorStoreQueryResult:
-        """Answer HYBRID with `alpha`. The best nodes of both rankings are candidates, and each candidate gets both
-        scores."""
-        alpha = query.alpha
-        if alpha is None or not 0 <= alpha <= 1:
-            raise ValueError(f"alpha is {alpha}: give a number from 0, words alone, to 1, embeddings alone")
-        vector, text = _vector(query), _text(query)
-        depth = max(query.similarity_top_k, query.sparse_top_k or 0, query.hybrid_top_k or 0, _HYBRID_DEPTH)
-        candidates = [hit.uri for hit in self._searcher.search_vector(vector, depth, where=where)]
-        candidates += [hit.uri for hit in by_words(self._searcher, text, depth, where)]
-        if not candidates:
-            return _result(())
-        among: Condition = {"uri": {"in": list(dict.fromkeys(candidates))}}
-        near = with_notes_logged(self._searcher.search_vector(vector, len(candidates), where=among))
-        words = {hit.uri: hit.score for hit in by_words(self._searcher, text, len(candidates), among)}
-        most = max(words.values(), default=1.0)
-        scores = {
-            hit.uri: alpha * (1 + hit.score) / 2 + (1 - alpha) * words.get(hit.uri, 0.0) / most
-            for hit in near
-            if alpha > 0 or hit.uri in words
-        }
-        best = sorted((hit for hit in near if hit.uri in scores), key=lambda hit: -scores[hit.uri])
-        best = best[: query.hybrid_top_k or query.similarity_top_k]
-        return _result(best, [scores[hit.uri] for hit in best])
 
     def _where(
         self, node_ids: list[str] | None, doc_ids: list[str] | None, filters: MetadataFilters | None
