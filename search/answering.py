@@ -11,7 +11,7 @@ from typing import Literal
 
 from indexer.deadline import NEVER, Deadline
 from indexer.errors import BadInput
-from indexer.filters.tree import Where, conditions, render
+from indexer.filters.tree import In, Where, conditions, render
 from indexer.filters.unknown_fields import without_unknown_fields
 from indexer.lookup import is_uri, unknown_uri
 from indexer.records import Vector
@@ -28,6 +28,7 @@ from search.ranker import Pool, Ranker
 
 UnknownFields = Literal["error", "empty"]
 
+_NO_DOCUMENT = In("uri", ())
 _MAX_NOTED_FILTERS = 256
 """Number of filters whose notes are kept: a few words each."""
 
@@ -67,8 +68,6 @@ class Answering:
     def ranked(self, snapshot: Snapshot, query: Query, vector: Vector | None, k: int, pool: Pool | None = None) -> Hits:
         """Return the k best units for a question with this vector."""
         condition = self.known_fields_only(snapshot, query.condition)
-        if condition is False:
-            return Hits((), 0, True, query.text, query.ranked_by, notes=snapshot.notes)
         unit: Unit = "passage" if query.passages else "document"
         weights = None if pool is None else pool.weights
         if query.newer is not None and pool is None:
@@ -130,15 +129,15 @@ class Answering:
         (row,), (notes,) = self.ranker.encode(snapshot, [text], self.ahead)
         return row, notes
 
-    def known_fields_only(self, snapshot: Snapshot, where: Where | None) -> Where | Literal[False] | None:
-        """Return the filter to rank with: None if it leaves every document, False if it leaves none."""
+    def known_fields_only(self, snapshot: Snapshot, where: Where | None) -> Where | None:
+        """Return the filter to rank with; None if it leaves every document."""
         if where is None or self.unknown_fields == "error" or (fields := snapshot.fields) is None:
             return where
         for condition in conditions(where):  # one on an unknown field must not hide a wrong type beside it
             if without_unknown_fields(condition, fields) is condition:
                 check_filter(condition, fields)
         known = without_unknown_fields(where, fields)
-        return None if known is True else known
+        return known if not isinstance(known, bool) else None if known else _NO_DOCUMENT
 
     def vectors_of(self, snapshot: Snapshot, uri: str) -> Vector:
         rows = snapshot.vectors_of(uri) if is_uri(uri) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from copy import copy
 from dataclasses import replace
 from os import PathLike
@@ -119,6 +119,12 @@ class Searcher(Asker):
     def _snapshot(self) -> AbstractContextManager[Snapshot]:
         return self.answering.snapshot()
 
+    @contextmanager
+    def _filtered(self, where: Filter | None) -> Iterator[tuple[Snapshot, Where | None]]:
+        """Open a snapshot, and give it with the filter to ask it with."""
+        with self._snapshot() as snapshot:
+            yield snapshot, self.answering.known_fields_only(snapshot, filter_tree(where))
+
     # searching
 
     def answer(self, query: Query) -> Hits:
@@ -225,9 +231,8 @@ class Searcher(Asker):
 
         They are read in pages. If another index replaces this index between two pages, the iterator raises NotAnIndex.
         """
-        with self._snapshot() as snapshot:
-            condition = self.answering.known_fields_only(snapshot, filter_tree(where))
-        return iter(()) if condition is False else self._iterate(condition, where)
+        with self._filtered(where) as (_, condition):
+            return self._iterate(condition, where)
 
     def documents_page(
         self, where: Filter | None = None, cursor: str | None = None
@@ -244,11 +249,10 @@ class Searcher(Asker):
             BadInput: this is not a cursor.
             NotAnIndex: another index has replaced this index since the page before.
         """
-        with self._snapshot() as snapshot:
+        with self._filtered(where) as (snapshot, condition):
             after = 0 if cursor is None else _position(cursor, snapshot.history, self._store.address)
-            condition = self.answering.known_fields_only(snapshot, filter_tree(where))
             page, characters = list[Document](), 0
-            for id_, document in () if condition is False else snapshot.documents_after(after, condition):
+            for id_, document in snapshot.documents_after(after, condition):
                 if page and (len(page) == PAGE_DOCUMENTS or characters + len(document.text) > PAGE_CHARACTERS):
                     return page, f"{after}-{snapshot.history}"
                 page.append(document)
@@ -266,10 +270,7 @@ class Searcher(Asker):
 
     def count(self, where: Filter | None = None) -> int:
         """Return how many documents a filter leaves, or how many there are."""
-        with self._snapshot() as snapshot:
-            condition = self.answering.known_fields_only(snapshot, filter_tree(where))
-            if condition is False:
-                return 0
+        with self._filtered(where) as (snapshot, condition):
             return snapshot.documents if condition is None else snapshot.count(condition)
 
     def beginnings(self, k: int = 10, where: Filter | None = None, sort: Sort = "newest") -> Hits:
@@ -281,10 +282,7 @@ class Searcher(Asker):
                 "title" for the order of their titles.
         """
         query = Query("-", k, where)  # refuses wrong arguments
-        with self._snapshot() as snapshot:
-            condition = self.answering.known_fields_only(snapshot, query.condition)
-            if condition is False:
-                return Hits((), 0, True)
+        with self._filtered(query.condition) as (snapshot, condition):
             ids, matched = snapshot.first_passages(k, condition, sort)
             passages = snapshot.passages_by_id(ids)
             return Hits(tuple(Hit.from_passage(passage, 0.0, None) for passage in passages), matched, True)
@@ -298,9 +296,10 @@ class Searcher(Asker):
 
     def filter_notes(self, where: Filter | None) -> tuple[str, ...]:
         """Return the notes of `Hits.notes` on a filter: values that no document has, with similar values."""
-        with self._snapshot() as snapshot:
-            condition = self.answering.known_fields_only(snapshot, filter_tree(where))
-            return () if not condition else self.answering.notes_on(snapshot, condition, snapshot.count(condition) > 0)
+        with self._filtered(where) as (snapshot, condition):
+            if condition is None:
+                return ()
+            return self.answering.notes_on(snapshot, condition, snapshot.count(condition) > 0)
 
     def values(self, field: str, limit: int = 20, where: Filter | None = None) -> FieldValues:
         """Return how many documents have a field, its most frequent values, and the range of its numbers and dates.
@@ -318,14 +317,11 @@ class Searcher(Asker):
         """
         if not isinstance(limit, int) or limit < 1:
             raise BadInput(f"limit is {limit!r}: ask for a whole number of values, 1 or more")
-        with self._snapshot() as snapshot:
+        with self._filtered(where) as (snapshot, condition):
             values = self.answering.values_of(snapshot, field, limit)
             if not values.documents and self.answering.unknown_fields == "error":
                 check_filter(Exists(field), snapshot.fields)
-            if where is None:
-                return values
-            condition = self.answering.known_fields_only(snapshot, filter_tree(where))
-            return FieldValues() if condition is False else snapshot.values(field, limit, condition)
+            return values if condition is None else snapshot.values(field, limit, condition)
 
     def histogram(
         self, field: str, kind: Literal["number", "date"], bins: int = 20, where: Filter | None = None
@@ -335,19 +331,15 @@ class Searcher(Asker):
         The range from the smallest to the largest value of all documents is cut into `bins` parts of one width.
         The list is empty if there are not two different values.
         """
-        with self._snapshot() as snapshot:
-            condition = self.answering.known_fields_only(snapshot, filter_tree(where))
-            return [] if condition is False else snapshot.histogram(field, kind, bins, condition)
+        with self._filtered(where) as (snapshot, condition):
+            return snapshot.histogram(field, kind, bins, condition)
 
     def folders(self, where: Filter | None = None) -> dict[str, int]:
         """Return how many of the documents that a filter leaves are below each folder, the most first.
 
         These are the folders directly below the one folder that holds the files of all documents.
         """
-        with self._snapshot() as snapshot:
-            condition = self.answering.known_fields_only(snapshot, filter_tree(where))
-            if condition is False:
-                return {}
+        with self._filtered(where) as (snapshot, condition):
             every = snapshot.paths()
             paths = every if condition is None else snapshot.paths(condition)
         # The common folder of all paths is that of the first and the last in their order.
@@ -359,9 +351,8 @@ class Searcher(Asker):
 
     def uris(self, where: Filter | None = None) -> list[str]:
         """Return the uris of the documents that a filter leaves, or of all, in the order they were added."""
-        with self._snapshot() as snapshot:
-            condition = self.answering.known_fields_only(snapshot, filter_tree(where))
-            return [] if condition is False else snapshot.uris(condition)
+        with self._filtered(where) as (snapshot, condition):
+            return snapshot.uris(condition)
 
     @property
     def map_record(self) -> MapRecord | None:
