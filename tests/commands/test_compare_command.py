@@ -20,7 +20,7 @@ from indexer import Document
 from indexer.encoders import fit_post, load_encoder
 from indexer.encoders.torch import bert
 from indexer.errors import BadInput, ModelError
-from search.evaluation import contenders, tasks
+from search.evaluation import contenders
 from search.evaluation.compare import compare
 from search.evaluation.measures import Qrels
 from search.evaluation.sts import JudgedPairs, read_sts
@@ -102,7 +102,7 @@ def test_spearman_is_scipys_on_direct_cosines(model: str, sts: JudgedPairs) -> N
 
 
 def test_retrieval_is_that_of_all_cosines(model: str, retrieval: Retrieval, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "BATCH_TEXTS", 32)  # several passes
+    monkeypatch.setattr(contenders, "BATCH_TEXTS", 32)  # several batches
     (row,) = compare([f"{model}:mean@1"], retrieval=retrieval).rows
     encoder = load_encoder(f"{model}:mean@1")
     questions = encoder.encode(list(retrieval.queries.values()), role="query")
@@ -158,9 +158,8 @@ def test_post_processing_is_fitted_to_each_task_without_judgments(
 def test_fitting_takes_a_sample_of_many_documents(
     model: str, retrieval: Retrieval, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks, "FIT_SAMPLE_PASSAGES", 110)
     monkeypatch.setattr(contenders, "FIT_SAMPLE_PASSAGES", 110)
-    monkeypatch.setattr(tasks, "BATCH_TEXTS", 16)
+    monkeypatch.setattr(contenders, "BATCH_TEXTS", 16)
     rows = compare([f"{model}:mean", f"{model}:mean+center"], retrieval=retrieval).rows
     plain = compare([f"{model}:mean"], retrieval=retrieval).rows
     assert rows[0].measures["nDCG@10"].value == pytest.approx(plain[0].measures["nDCG@10"].value)
