@@ -6,7 +6,6 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 
@@ -22,8 +21,6 @@ BATCH_TEXTS = 4096
 """Number of texts that are embedded in one pass. It bounds the memory for their vectors."""
 
 _SPEED_REPEATS = 5
-
-T = TypeVar("T", list[str], Vector)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +90,15 @@ class Contenders:
 
 def _fit(encoder: Encoder, recipe: Recipe, vectors: Vector) -> Encoder:
     assert recipe.post is not None
+    count = min(len(vectors), FIT_SAMPLE_PASSAGES)
+    evenly = np.arange(count) * len(vectors) // count
     try:
-        return library.fit_post(encoder, even_sample(vectors, FIT_SAMPLE_PASSAGES), recipe.post, recipe.dimensions)
+        return library.fit_post(encoder, vectors[evenly], recipe.post, recipe.dimensions)
     except ModelError as error:
         raise ModelError(f"{recipe}: {error}") from error
 
 
-def even_sample(items: T, count: int) -> T:
+def even_sample(items: list[str], count: int) -> list[str]:
     """Return at most `count` of the items, evenly spread."""
     return items[:: -(-len(items) // count) or 1]
 
