@@ -1,62 +1,24 @@
-"""The shapes of answers, for the OpenAPI document. Answers themselves are written from the library's values."""
+"""The shapes of answers that are not values of the library, for the OpenAPI document."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from indexer.records import Document
+from search.hits import Hits
 
 
 class _Answer(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class HitAnswer(_Answer):
-    """A document with its best passage, or one passage. A search may leave members out (`fields`, `why`)."""
-
-    model_config = ConfigDict(json_schema_extra=lambda schema: schema.pop("required"))
-
-    uri: str
-    title: str
-    text: str = Field(description="The passage: characters start to end of the document's text, in code points.")
-    start: int
-    end: int
-    score: float = Field(description="Ranks the hits, higher is better; the cosine in dense mode.")
-    cosine: float | None = Field(description="Cosine of question and passage; null where it was not computed.")
-    page: int | None
-    line: int | None
-    heading: str
-    path: str | None
-    format: str | None
-    modified: str | None
-    metadata: dict[str, Any]
-    why: dict[str, Any] | None = Field(description="The reasons for the score.")
-    percentile: float | None = Field(
-        description="Percentage of random passages whose cosine with an unrelated question is lower."
-    )
-    index: str | None = Field(description="The index that holds it, where several were asked; else null.")
-    family: list[str] = Field(description="With fold: uris of hits with nearly the same passage, 100 at most.")
-    family_size: int = Field(description="How many such hits the search has met.")
-    family_indexes: list[str] = Field(description="The index of each of the family, where several were asked.")
-
-
-class SearchAnswer(_Answer):
-    """Hits, best first."""
-
-    query: str
-    mode: Literal["dense", "words", "hybrid"]
-    matched: int = Field(description="How many documents (or passages) the filter leaves.")
-    exact: bool = Field(description="Whether the ranking is provably that of brute force.")
-    answered: bool | None = Field(description="Whether something here seems to answer; null where that is not known.")
-    did_you_mean: str = Field(description="The question with similar words for words that no document has; or empty.")
-    notes: list[str] = Field(description="What the caller should know.")
-    hits: list[HitAnswer]
-
-
 class SearchManyAnswer(_Answer):
     """The hits of each question, in the order of the questions."""
 
-    answers: list[SearchAnswer]
+    answers: list[Hits]
 
 
 class IndexAnswer(_Answer):
@@ -80,34 +42,17 @@ class IndexesAnswer(_Answer):
     writable: bool = Field(description="Whether the service takes documents and judgments.")
 
 
-class SectionAnswer(_Answer):
-    """The beginning of a part of a document."""
+@dataclass(frozen=True)
+class DocumentAnswer(Document):
+    """A document, with the media type of its original if it has one and the service shows originals."""
 
-    start: int
-    heading: str
-    page: int | None
-
-
-class DocumentAnswer(_Answer):
-    """A document."""
-
-    uri: str
-    text: str
-    title: str
-    metadata: dict[str, Any]
-    path: str | None
-    format: str | None
-    modified: str | None
-    sections: list[SectionAnswer]
-    original: str | None = Field(
-        default=None, description="Media type of its original, if it has one and the service shows originals."
-    )
+    original: str | None = None
 
 
 class DocumentsAnswer(_Answer):
     """A page of documents, in the order they were added."""
 
-    documents: list[DocumentAnswer]
+    documents: list[Document]
     cursor: str | None = Field(description="For the next page; null after the last document.")
     notes: list[str] = Field(description="What the caller should know of the filter; only on the first page.")
 
@@ -115,7 +60,7 @@ class DocumentsAnswer(_Answer):
 class FoundDocumentsAnswer(_Answer):
     """Documents in the order of their uris, without unknown uris."""
 
-    documents: list[DocumentAnswer]
+    documents: list[Document]
     left: int = Field(description="How many of the last uris did not fit into the answer: ask again for these.")
 
 
@@ -124,33 +69,6 @@ class CountAnswer(_Answer):
 
     documents: int
     notes: list[str] = Field(description="What the caller should know of the filter, such as values near to its own.")
-
-
-class InfoAnswer(_Answer):
-    """The state of an index in numbers, as `likewise info --json` prints it."""
-
-    documents: int
-    passages: int
-    tokens: int = Field(description="How many tokens the encoder has read.")
-    dimensions: int
-    unsealed: int = Field(description="Passages that no segment holds yet.")
-    bytes: int
-    format_version: int
-    history: str = Field(description="Drawn at random when the index was made; a copy has another.")
-    segments: list[dict[str, Any]]
-    fields: dict[str, list[Literal["boolean", "number", "text"]]]
-    dates: list[str] = Field(description="Fields in which some text reads as a date.")
-    details: dict[str, Any] = Field(description="Numbers that only this kind of store has.")
-
-
-class ChangesAnswer(_Answer):
-    """The uris of documents by what a request did to them."""
-
-    added: list[str]
-    replaced: list[str]
-    updated: list[str]
-    unchanged: list[str]
-    notes: list[str]
 
 
 class RemovedAnswer(_Answer):

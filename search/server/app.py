@@ -29,8 +29,10 @@ from indexer.errors import BadInput, LikewiseError
 from indexer.filters.limits import FROM_CLIENTS
 from indexer.filters.mapping import filter_tree
 from indexer.filters.tree import Where
+from indexer.records import Changes
 from indexer.stores.addresses.open import is_uri
-from search.hits import HIT_MEMBERS
+from indexer.stores.port import Info
+from search.hits import HIT_MEMBERS, Hits
 from search.lanes import DATABASE_THREADS, SEARCH_THREADS
 from search.mcp import make_mcp_server
 from search.overview import questions_to_try
@@ -87,7 +89,6 @@ from search.server.rerank import rerank as rerank_documents
 
 if TYPE_CHECKING:
     from indexer.encoders.torch.cross_encoder import CrossEncoderScorer
-    from search.hits import Hits
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 Result = TypeVar("Result")
@@ -248,7 +249,7 @@ class Service:
             if self.log is not None:
                 self.log.close()
 
-    @operation("search", f"POST {_INDEX}/search", answers.SearchAnswer, SearchRequest)
+    @operation("search", f"POST {_INDEX}/search", Hits, SearchRequest)
     async def search(self, request: Request) -> Response:
         """Rank documents by a question."""
         served, body = self._index(request), await body_of(request, SearchRequest)
@@ -261,7 +262,7 @@ class Service:
 
         return await self._hits(request, served, search, body, query)
 
-    @operation("search", "POST /v1/search", answers.SearchAnswer, SearchIndexesRequest)
+    @operation("search", "POST /v1/search", Hits, SearchIndexesRequest)
     async def search_indexes(self, request: Request) -> Response:
         """Search several indexes."""
         body = await body_of(request, SearchIndexesRequest)
@@ -303,7 +304,7 @@ class Service:
 
         return Response(await self._ask(request, search, self._heavy), media_type="application/json")
 
-    @operation("search", f"POST {_INDEX}/similar", answers.SearchAnswer, SimilarRequest)
+    @operation("search", f"POST {_INDEX}/similar", Hits, SimilarRequest)
     async def similar(self, request: Request) -> Response:
         """Find documents like one."""
         body = await body_of(request, SimilarRequest)
@@ -379,7 +380,7 @@ class Service:
 
         return JSONResponse(await self._searches.run(describe))
 
-    @operation("indexes", f"GET {_INDEX}/info", answers.InfoAnswer)
+    @operation("indexes", f"GET {_INDEX}/info", Info)
     async def get_info(self, request: Request) -> Response:
         """Return the state of an index in numbers."""
         return JSONResponse(await self._ask(request, lambda served: asdict(served.searcher.info())))
@@ -453,7 +454,7 @@ class Service:
         where, cursor = optional_parameter(request, "where"), optional_parameter(request, "cursor")
         return JSONResponse(await self._ask(request, lambda served: list_documents(served, where, cursor)))
 
-    @operation("documents", f"PUT {_INDEX}/documents", answers.ChangesAnswer, DocumentsRequest)
+    @operation("documents", f"PUT {_INDEX}/documents", Changes, DocumentsRequest)
     async def put_documents(self, request: Request) -> Response:
         """Add or replace documents (if writable)."""
         served = self._index(request)

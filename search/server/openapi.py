@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, TypeVar
 
-from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
+from pydantic import BaseModel, TypeAdapter
 
-from search.server import answers, requests
+from search.server import answers
 
 _PROBLEMS = {
     400: "The request is wrong.",
@@ -99,7 +98,7 @@ class Operation:
     method: str
     path: str
     summary: str
-    answer: type[BaseModel] | str | None
+    answer: type | str | None
     body: type[BaseModel] | None
     parameters: tuple[Mapping[str, Any], ...]
 
@@ -130,7 +129,7 @@ OPERATIONS: list[Operation] = []
 def operation(
     tag: str,
     route: str,
-    answer: type[BaseModel] | str | None = None,
+    answer: type | str | None = None,
     body: type[BaseModel] | None = None,
     *parameters: Mapping[str, Any],
 ) -> Callable[[Endpoint], Endpoint]:
@@ -145,7 +144,7 @@ def operation(
     return add
 
 
-def _problems(kind: type[BaseModel]) -> dict[str, Any]:
+def _problems(kind: type) -> dict[str, Any]:
     media_type = "application/problem+json" if kind is answers.ProblemAnswer else "application/json"
     return {
         str(status): {"description": description, "content": _json(kind, media_type)}
@@ -153,26 +152,17 @@ def _problems(kind: type[BaseModel]) -> dict[str, Any]:
     }
 
 
-def _json(kind: type[BaseModel], media_type: str = "application/json") -> Mapping[str, Any]:
+def _json(kind: type, media_type: str = "application/json") -> Mapping[str, Any]:
     return {media_type: {"schema": {"$ref": _SCHEMAS + kind.__name__}}}
 
 
 def _schemas() -> dict[str, Any]:
-    kinds: list[tuple[type[BaseModel], Any]] = [
-        *((kind, "validation") for kind in _models(requests)),
-        *((kind, "serialization") for kind in _models(answers)),
-    ]
-    _, document = models_json_schema(kinds, ref_template=_SCHEMAS + "{model}")
+    bodies = {each.body for each in OPERATIONS if each.body is not None}
+    values = {each.answer for each in OPERATIONS if isinstance(each.answer, type)}
+    values |= {answers.ProblemAnswer, answers.OpenAIErrorAnswer}
+    kinds = [(kind, "validation") for kind in bodies] + [(kind, "serialization") for kind in values]
+    described = ((kind, mode, TypeAdapter(kind)) for kind, mode in sorted(kinds, key=lambda each: each[0].__name__))
+    _, document = TypeAdapter.json_schemas(described, ref_template=_SCHEMAS + "{model}")  # type: ignore[arg-type]
     schemas: dict[str, Any] = document["$defs"]
+    del schemas["Hit"]["required"]  # a search may leave members out (`fields`, `why`)
     return schemas
-
-
-def _models(module: Any) -> list[type[BaseModel]]:
-    return [
-        value
-        for name, value in vars(module).items()
-        if isinstance(value, type)
-        and issubclass(value, BaseModel)
-        and value.__module__ == module.__name__
-        and name[0] != "_"
-    ]
