@@ -42,9 +42,9 @@ def copy_command(source: str, destination: str | None, drop: bool, shards: int |
         raise click.UsageError("Missing argument 'TO'.")
     from indexer.stores.addresses.copying import copy
     from indexer.stores.addresses.open import open_store
-    from search.cli.terminal.progress import CopyProgress
+    from search.cli.terminal.progress import DocumentProgress
 
-    with closing(open_store(source)) as store, CopyProgress() as progress:
+    with closing(open_store(source)) as store, DocumentProgress("copying") as progress:
         with store.snapshot() as snapshot:
             notes = snapshot.notes
         done = copy(store, destination, progress, shards)

@@ -116,12 +116,12 @@ def _change(
     from indexer.indexing.core import IndexCore
     from indexer.migration.migrate import build, open_next, still_there, switch
     from search.cli.indexing.runs import vectors_cached
-    from search.cli.terminal.progress import MigrationProgress
+    from search.cli.terminal.progress import DocumentProgress
     from search.evaluation.migration import compare_vectors
 
     texts, judgments = _judged(path, queries, qrels)
     notes: list[str] = []
-    progress = MigrationProgress()
+    progress = DocumentProgress("comparing documents")
     with (
         vectors_cached(not no_cache, notes) as cache,
         IndexCore.open(path, context=Context(options.runtime, cache, progress, wait=not no_wait)) as main,
@@ -222,9 +222,9 @@ def _back(path: str, no_wait: bool, no_cache: bool, trust_remote_code: bool, as_
     from indexer.indexing.core import IndexCore
     from indexer.migration.migrate import back
     from search.cli.indexing.runs import vectors_cached
-    from search.cli.terminal.progress import MigrationProgress
+    from search.cli.terminal.progress import DocumentProgress
 
-    runtime, progress = Runtime(trust_remote_code=trust_remote_code), MigrationProgress()
+    runtime, progress = Runtime(trust_remote_code=trust_remote_code), DocumentProgress("comparing documents")
     notes: list[str] = []
     with (
         vectors_cached(not no_cache, notes) as cache,

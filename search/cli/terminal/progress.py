@@ -123,29 +123,15 @@ class RunProgress(_WithBar):
         self._workers = f" on {count_of(workers, 'worker')}{waiting}"
 
 
-class CopyProgress(_WithBar):
-    """The console of a copy, with a bar: documents that are in the copy."""
-
-    def __init__(self) -> None:
-        super().__init__("copying")
+class DocumentProgress(_WithBar):
+    """The console of a copy or of a change of the model, with a bar: documents and passages that are done."""
 
     def committed(self, commit: Commit) -> None:
         if self._bar is not None:
-            text = f"copying: {number(commit.position)} of {count_of(commit.total or 0, 'document')}"
-            self._bar.update(self._task, total=commit.total, completed=commit.position, description=text)
-
-
-class MigrationProgress(_WithBar):
-    """The console of a change of the model, with a bar: documents that were compared, passages that were embedded."""
-
-    def __init__(self) -> None:
-        super().__init__("comparing documents")
-
-    def committed(self, commit: Commit) -> None:
-        if self._bar is not None:
-            rate = commit.passages / max(self._bar.tasks[0].elapsed or 0, 1e-9)
-            documents = f"{number(commit.position)} of {count_of(commit.total or 0, 'document')}"
-            self._counts = f"{documents}, {count_of(commit.passages, 'passage')}, {rate:,.0f}/s"
+            self._counts = f"{number(commit.position)} of {count_of(commit.total or 0, 'document')}"
+            if commit.passages:
+                rate = commit.passages / max(self._bar.tasks[0].elapsed or 0, 1e-9)
+                self._counts += f", {count_of(commit.passages, 'passage')}, {rate:,.0f}/s"
             self._bar.update(self._task, total=commit.total, completed=commit.position, description=self._counts)
 
 
