@@ -13,10 +13,12 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -88,15 +90,20 @@ def serve(
         CannotListen: the port is taken, or the host is not an address of this machine.
         NotAnIndex, NewerFormat, IndexDamaged: an index cannot be read.
     """
-    listening = _listen(host, port)
-    announced = partial(announce, f"http://{_in_url(host)}:{listening.getsockname()[1]}")
+    listening = _bind(host, port)
+    port = listening.getsockname()[1]
+    announced = partial(announce, f"http://{_in_url(host)}:{port}")
+    sockets: list[Any] = [listening]
+    if workers > 1 and sys.platform == "linux":  # elsewhere one of the sockets would get all connections
+        listening.close()  # it was bound alone, so no other service has the port
+        listening, sockets = _bind(host, port, shared=True), [_OwnSocket(host, port)]
     try:
         if workers == 1:
             draining = threading.Event()
             config = _config(make_app(create, draining.is_set))
             _Announcing(config, announced, drain_s, draining).run(sockets=[listening])
         else:
-            _serve_with_workers(create, workers, listening, announced, drain_s)
+            _serve_with_workers(create, workers, sockets, listening.getsockname(), announced, drain_s)
     finally:
         listening.close()
 
@@ -157,32 +164,38 @@ def _ignore(number: int, frame: object) -> None:
 def _serve_with_workers(
     create: Callable[..., Starlette],
     workers: int,
-    listening: socket.socket,
+    sockets: list[Any],
+    address: Any,
     announce: Callable[[], None],
     drain_s: float,
 ) -> None:
     draining = multiprocessing.get_context("spawn").Event()
     make_app(create, draining.is_set)  # what is wrong with an index is said once, by this process
     config = _config(partial(make_app, create, draining.is_set), factory=True, workers=workers)
-    # asyncio accepts as many connections at a time as the backlog has, so the first worker to wake would accept all of
-    # them, and answer alone. A worker accepts one at a time instead; the queue of those that wait gets its length again
-    # when the worker has started, and every timeout_notify seconds.
-    config.callback_notify = partial(_lengthen_queue, listening, config.backlog)
-    config.backlog = 1
     with tempfile.TemporaryDirectory(prefix="likewise-metrics-") as metrics:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics  # workers inherit it
         # A question took a third less CPU with one thread per worker than with one per core.
         os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores() // workers)))
-        supervisor = _Draining(config, [listening], drain_s, draining)
-        waiting = (listening, supervisor.should_exit, announce)
+        supervisor = _Draining(config, sockets, drain_s, draining)
+        waiting = (address, supervisor.should_exit, announce)
         threading.Thread(target=_announce_first, args=waiting, daemon=True).start()
         supervisor.run()
         if any(process.exitcode == uvicorn.config.STARTUP_FAILURE for process in supervisor.processes):
             raise LikewiseError("a worker could not start: the reason is in the lines above")
 
 
-async def _lengthen_queue(listening: socket.socket, connections: int) -> None:
-    listening.listen(connections)
+@dataclass(frozen=True)
+class _OwnSocket:
+    """Becomes a socket of its own in each worker, which listens on the same port: the system spreads connections.
+
+    From one socket, the first worker to wake would accept all connections that come together, and answer alone.
+    """
+
+    host: str
+    port: int
+
+    def __reduce__(self) -> tuple[Callable[..., socket.socket], tuple[str, int, bool]]:
+        return _bind, (self.host, self.port, True)
 
 
 class _Draining(Multiprocess):
@@ -204,10 +217,10 @@ class _Draining(Multiprocess):
     handle_int = handle_term
 
 
-def _announce_first(listening: socket.socket, ended: threading.Event, announce: Callable[[], None]) -> None:
-    """Announce once a worker listens. Its pipe would tell it too, but the supervisor can close that at any time."""
+def _announce_first(address: Any, ended: threading.Event, announce: Callable[[], None]) -> None:
+    """Announce once a worker accepts a connection. Its pipe would tell it too, but the supervisor can close that."""
     while not ended.wait(0.05):
-        if listening.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+        with suppress(ConnectionRefusedError), socket.create_connection(address[:2]):
             announce()
             return
 
@@ -229,7 +242,8 @@ def _config(app: Callable[..., object], factory: bool = False, workers: int = 1)
     )
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _bind(host: str, port: int, shared: bool = False) -> socket.socket:
+    """Return a socket with this address; `shared`: other sockets of this user may have it, too."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -237,6 +251,8 @@ def _listen(host: str, port: int) -> socket.socket:
         listening = socket.socket(family, kind, protocol)
         try:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if shared:
+                listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             listening.bind(address)
         except OSError:
             listening.close()
