@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from indexer.encoders.machine.cache_folder import cache_folder
+from indexer.encoders.machine.hardware import cores
 from indexer.encoders.openvino.files import (
     GRAPH,
     GRAPH_FILES,
@@ -121,6 +122,8 @@ def _prepare(folder: Path, sums: dict[str, str], precision: str, cache: Path | N
     settings = {"PERFORMANCE_HINT": "LATENCY"}
     if threads is not None:
         settings["INFERENCE_NUM_THREADS"] = str(threads)
+        if threads < cores():  # otherwise every process would bind its threads to the same first cores
+            settings["ENABLE_CPU_PINNING"] = "NO"
     if precision:
         settings["INFERENCE_PRECISION_HINT"] = precision
     copy = None if cache is None else _copy(folder, cache, GRAPH_FILES, sums)

@@ -68,6 +68,15 @@ assert not loaded, loaded
     subprocess.run([sys.executable, "-c", program], check=True, timeout=110)
 
 
+def test_processes_that_share_the_cores_do_not_bind_their_threads_to_the_same_ones(
+    compiled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("indexer.encoders.openvino.encoder.cores", lambda: 2)
+    model = CompiledEncoder.open(compiled, tmp_path, threads=1)._model
+    assert model.get_property("INFERENCE_NUM_THREADS") == 1
+    assert not model.get_property("ENABLE_CPU_PINNING")
+
+
 def test_threads_get_the_vectors_of_one(compiled: Path, tmp_path: Path) -> None:
     encoder = CompiledEncoder.open(compiled, tmp_path)
     texts = [f"question number {number} of several" for number in range(40)]
