@@ -12,7 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -169,24 +169,30 @@ def asking(address: str, outcomes: list[str]) -> Iterator[None]:
             thread.join(60)
 
 
-def connections_of(worker: int) -> int:
-    """Return how many TCP sockets a worker has; one of them listens."""
-    return len(psutil.Process(worker).net_connections("tcp"))
+def fewest_connections(service: int) -> int:
+    """Return the number of TCP sockets of the worker that has the fewest; one of them listens."""
+    sockets = []
+    for worker in children(service):
+        with suppress(psutil.NoSuchProcess):  # a busy machine may be slow to answer its supervisor, which replaces it
+            sockets.append(len(psutil.Process(worker).net_connections("tcp")))
+    return min(sockets) if len(sockets) == 2 else 0
 
 
 def test_a_worker_that_is_killed_under_load_is_replaced(serving: Any, own_vectors: Path) -> None:
     outcomes: list[str] = []
     with serving(own_vectors, "--workers", "2") as service:
-        workers = children(service.process.pid)
-        assert len(workers) == 2
         host, port = service.address.removeprefix("http://").split(":")
         with pytest.raises(run.CannotListen):  # by another service
             run._bind(host, int(port))
-        await_true(lambda: all(map(connections_of, workers)))
-        with ExitStack() as opened:
-            for _ in range(64):
-                opened.enter_context(socket.create_connection((host, int(port)), timeout=60))
-            await_true(lambda: min(map(connections_of, workers)) > 4)  # it stays below once in 10**14 times
+
+        def spreads_connections() -> bool:
+            with ExitStack() as opened:
+                for _ in range(64):
+                    opened.enter_context(socket.create_connection((host, int(port)), timeout=60))
+                return fewest_connections(service.process.pid) > 4  # it has fewer once in 10**14 times
+
+        await_true(spreads_connections)
+        workers = children(service.process.pid)
         with asking(service.address, outcomes):
             await_true(lambda: len(outcomes) > 20)
             os.kill(workers[0], signal.SIGKILL)
