@@ -21,9 +21,8 @@ from indexer.stores.local.segments.faiss_segment import FaissSegment
 from indexer.stores.local.segments.files import stamp, verify
 from indexer.stores.local.words import files as word_files
 from indexer.stores.port import CheckReport
-from indexer.stores.reading.checks import Findings, documents_with_wrong_fields, setting_notes
-from indexer.stores.reading.document_rows import WRONG_TYPES, unsound_documents, vectors_by_id
-from indexer.stores.vectors import checksum
+from indexer.stores.reading.checks import Findings, setting_notes, wrong_documents
+from indexer.stores.reading.document_rows import vectors_by_id
 
 if TYPE_CHECKING:
     from indexer.stores.local.catalog.catalog import Catalog
@@ -78,11 +77,11 @@ def repair(catalog: Catalog, views: Views, meaning: Meaning | None) -> CheckRepo
 
 
 def _find(view: View, folder: Path, meaning: Meaning | None) -> Findings:
-    damaged = list(dict.fromkeys([*_passages(view), *unsound_documents(view, meaning)]))
+    damaged, wrong_fields = wrong_documents(view, meaning, dates=queries.format_version(view) >= DATES_SINCE)
     word_problems, word_notes = word_files.check(view, folder)
     return Findings(
         damaged=damaged,
-        wrong_fields=list(_fields(view)),
+        wrong_fields=wrong_fields,
         first={"loss": [loss(folder, view.lost)] if view.lost else [], "catalog": list(_catalog(view))},
         last={
             "counts": list(_counts(view)),
@@ -106,32 +105,6 @@ def _counts(view: View) -> Iterator[str]:
     (count,) = view.connection.execute("SELECT count(*) FROM document").fetchone()
     if count != view.state.documents:
         yield f"catalog.db: holds {count_of(count, 'document')} and says {view.state.documents}"
-
-
-def _passages(view: View) -> Iterator[str]:
-    """Yield the uris of documents with a passage that does not match its checksum."""
-    cursor = view.connection.execute(
-        "SELECT p.document_id, p.start, p.end, p.checksum, p.vector, t.text, d.uri FROM passage p"
-        " JOIN document_text t ON t.document_id = p.document_id JOIN document d ON d.id = p.document_id"
-        " ORDER BY p.document_id"
-    )
-    for _, start, end, recorded, vector, text, uri in cursor:
-        try:
-            sound = checksum(text[start:end], vector) == recorded
-        except WRONG_TYPES:
-            sound = False
-        if not sound:
-            yield uri
-
-
-def _fields(view: View) -> Iterator[str]:
-    """Return the uris of documents whose filter fields differ from their metadata."""
-    cursor = view.connection.execute(
-        "SELECT v.document_id, f.name, f.type, v.value FROM field_value v JOIN field f ON f.id = v.field_id"
-        " ORDER BY v.document_id"
-    )
-    documents = view.connection.execute("SELECT id, uri, metadata, modified FROM document ORDER BY id")
-    return documents_with_wrong_fields(documents, cursor, dates=queries.format_version(view) >= DATES_SINCE)
 
 
 def _segments(view: View, folder: Path, compare: bool) -> Iterator[str]:

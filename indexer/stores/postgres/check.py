@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
-from operator import itemgetter
 
 from indexer.settings import Meaning
 from indexer.stores.port import CheckReport
@@ -13,9 +11,7 @@ from indexer.stores.postgres.connections import SOUND_PGVECTOR
 from indexer.stores.postgres.leftovers import note_of, unfinished
 from indexer.stores.postgres.schema import pgvector_version
 from indexer.stores.postgres.views import View
-from indexer.stores.reading.checks import Findings, documents_with_wrong_fields, setting_notes
-from indexer.stores.reading.document_rows import WRONG_TYPES, unsound_documents
-from indexer.stores.vectors import checksum
+from indexer.stores.reading.checks import Findings, setting_notes, wrong_documents
 
 
 def check(view: View, meaning: Meaning | None, address: Address) -> CheckReport:
@@ -28,48 +24,11 @@ def check(view: View, meaning: Meaning | None, address: Address) -> CheckReport:
 
 
 def find(view: View, meaning: Meaning | None, address: Address) -> Findings:
-    damaged = list(dict.fromkeys([*_passages(view), *unsound_documents(view, meaning)]))
     return Findings(
-        damaged,
-        list(_fields(view)),
+        *wrong_documents(view, meaning),
         last={"counts": list(_counts(view)), "graph": list(_graph(view))},
         notes=tuple(_notes(view, address)),
     )
-
-
-def _passages(view: View) -> Iterator[str]:
-    """Yield the uris of documents with a passage that does not match its checksum, and of documents that lack
-    passages."""
-    cursor = view.stream(
-        "SELECT d.id, d.uri, d.passages, d.text, d.raw, p.start, p.stop, p.checksum, p.vector FROM {tables}.document d"
-        " LEFT JOIN {tables}.passage p ON p.document_id = d.id ORDER BY d.id",
-        size=500,
-    )
-    for _, grouped in groupby(cursor, itemgetter(0)):
-        rows = list(grouped)
-        _, uri, count, text, raw, *_ = rows[0]
-        try:
-            text = text if raw is None else raw.decode()
-            held = [row[5:] for row in rows if row[5] is not None]
-            sound = len(held) == count and all(
-                checksum(text[start:stop], view.blob_of(vector)) == recorded for start, stop, recorded, vector in held
-            )
-        except WRONG_TYPES:
-            sound = False
-        if not sound:
-            yield uri
-
-
-def _fields(view: View) -> Iterator[str]:
-    """Return the uris of documents whose filter fields differ from their metadata."""
-    cursor = view.stream(
-        "SELECT v.document_id, f.name, f.type, v.number, v.text FROM {tables}.field_value v"
-        " JOIN {tables}.field f ON f.id = v.field_id ORDER BY v.document_id",
-        size=5000,
-    )
-    stored = ((id_, name, kind, text if number is None else number) for id_, name, kind, number, text in cursor)
-    documents = view.stream("SELECT id, uri, metadata, modified FROM {tables}.document ORDER BY id")
-    return documents_with_wrong_fields(documents, stored)
 
 
 def _counts(view: View) -> Iterator[str]:

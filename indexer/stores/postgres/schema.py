@@ -219,6 +219,7 @@ _COLUMNS = {
     "number": sql.SQL("number"),
     "text": sql.SQL("text"),
     "floor": sql.SQL("floor"),
+    "count": sql.SQL("d.passages"),
     "t": sql.SQL("d"),
     "texts": sql.SQL(""),
     "raw": sql.SQL("d.raw"),

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterator, Mapping, Sized
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
 
 from indexer.errors import BadInput, count_of
+from indexer.settings import Meaning
 from indexer.stores.fields.flatten import scalars, with_dates
 from indexer.stores.port import CheckReport
-from indexer.stores.reading.document_rows import WRONG_TYPES, damage_of
+from indexer.stores.reading.document_rows import WRONG_TYPES, damage_of, unsound_documents
+from indexer.stores.reading.view import Rows
 from indexer.stores.setting_rows import unreadable
+from indexer.stores.vectors import checksum
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,24 +68,55 @@ class Findings:
         return CheckReport(remaining.problems, (*done, *remaining.notes))
 
 
-def documents_with_wrong_fields(
-    documents: Iterable[tuple[int, str, str, str | None]], stored: Iterable[tuple[Any, ...]], *, dates: bool = True
-) -> Iterator[str]:
-    """Yield the uris of documents whose filter fields differ from their metadata.
+def wrong_documents(view: Rows, meaning: Meaning | None, *, dates: bool = True) -> tuple[list[str], list[str]]:
+    """Return the uris of documents to be embedded again, and of documents whose filter fields differ from their
+    metadata.
 
     Args:
-        documents: id, uri, metadata as JSON and `modified` of each document, in order of the ids.
-        stored: document id, name, type and value of each stored field, in order of the document ids.
+        meaning: what the hashes of embedded content were made with; None leaves those out.
         dates: the format of the index keeps dates.
     """
+    damaged = dict.fromkeys([*_documents_with_damaged_passages(view), *unsound_documents(view, meaning)])
+    return list(damaged), list(_documents_with_wrong_fields(view, dates))
+
+
+def _documents_with_damaged_passages(view: Rows) -> Iterator[str]:
+    """Yield the uris of documents with a passage that does not match its checksum, and of documents that lack
+    passages, on an engine that counts them."""
+    rows = view.stream(
+        "SELECT d.id, d.uri, {count}, {t}.text, {raw}, p.start, p.{stop}, p.checksum, p.vector"
+        " FROM {tables}.document d{texts} LEFT JOIN {tables}.passage p ON p.document_id = d.id ORDER BY d.id"
+    )
+    for _, passages in groupby(rows, itemgetter(0)):
+        uri, count, held, sound = "", None, 0, True
+        for _, uri, count, text, raw, start, stop, recorded, vector in passages:  # noqa: B007
+            if start is None:  # a document without passages
+                continue
+            held += 1
+            try:
+                whole = text if raw is None else raw.decode()
+                sound = sound and checksum(whole[start:stop], view.blob_of(vector)) == recorded
+            except WRONG_TYPES:
+                sound = False
+        if not sound or count not in (None, held):
+            yield uri
+
+
+def _documents_with_wrong_fields(view: Rows, dates: bool) -> Iterator[str]:
+    stored = view.stream(
+        "SELECT v.document_id, f.name, f.type, v.{number}, v.{text} FROM {tables}.field_value v"
+        " JOIN {tables}.field f ON f.id = v.field_id ORDER BY v.document_id"
+    )
     groups = groupby(stored, itemgetter(0))
     id_, rows = next(groups, (None, ()))
-    for document_id, uri, metadata, modified in documents:
+    for document_id, uri, metadata, modified in view.stream(
+        "SELECT id, uri, metadata, modified FROM {tables}.document ORDER BY id"
+    ):
         while id_ is not None and id_ < document_id:  # rows of no document do no harm
             id_, rows = next(groups, (None, ()))
         held = set()
         if id_ == document_id:
-            held = {row[1:] for row in rows}
+            held = {(name, kind, text if number is None else number) for _, name, kind, number, text in rows}
             id_, rows = next(groups, (None, ()))
         # Metadata that is not a JSON object does not match the row's hash, and is reported for that.
         with suppress(BadInput, *WRONG_TYPES):

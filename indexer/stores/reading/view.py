@@ -10,6 +10,7 @@ written once for all engines (document_rows.py, ledger.py), in this form:
 - `{stop}` is the column for the end of a passage, `{number}` the column for a date or number of a field, and `{text}`
   that for its text;
 - `{floor}` stands before a number in parentheses, at least 0, that a cast makes an integer;
+- `{count}` is the number of passages of `document d`, or NULL;
 - `{texts}` stands after `document d` where `{t}.text` and `{t}.sections` are read, and `{raw}`: the text in UTF-8 if
   the column `text` cannot hold it.
 """

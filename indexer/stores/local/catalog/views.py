@@ -206,7 +206,7 @@ def in_sqlite(statement: str, values: int = 0) -> str:
     marks = ",".join("?" * values)
     statement = statement.replace("{tables}.", "").replace(" = ANY(%s)", f" IN ({marks})")
     statement = statement.replace(" = SOME(%s)", " IN (SELECT value FROM json_each(?))").replace("%s", "?")
-    columns = {"key": "uri", "stop": "end", "number": "value", "text": "value"}
+    columns = {"key": "uri", "stop": "end", "number": "value", "text": "value", "count": "NULL"}
     return statement.format(**columns, floor="", t="t", texts=_TEXTS, raw="NULL")
 
 
