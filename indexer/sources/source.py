@@ -15,7 +15,7 @@ from indexer.sources.entry import ReadOptions
 from indexer.sources.globs import Globs, parse_glob
 from indexer.sources.ignores import IGNORE_FILES, Ignores, reason_to_ignore
 from indexer.sources.maildir import gone_message_paths, is_maildir, maildir_of, message_files, renamed_message
-from indexer.sources.walk import WalkedFile, is_own_output, special_kind, walk, walked
+from indexer.sources.walk import Walk, WalkedFile, is_own_output, special_kind, walked
 
 STDIN = "-"
 
@@ -84,17 +84,11 @@ class Source:
             else:
                 yield walked(self.root, status, maildir_of(os.path.dirname(self.root)))
             return
-        folders: dict[str, Ignores | None] = {}
-        self._folders = folders
         filtered = self._pattern is not None or self._glob is not None
-        for file in walk(
-            self.root,
-            self._claimed,
-            self._wanted if filtered else None,
-            self._reaches if self._parts else None,
-            ignore=self._ignore,
-            folders=folders,
-        ):
+        wanted, reaches = self._wanted if filtered else None, self._reaches if self._parts else None
+        walk = Walk(self.root, self._claimed, wanted, reaches, ignore=self._ignore)
+        self._folders = walk.folders
+        for file in walk.run():
             if claim and self._files_read is not None:
                 if file.path in self._files_read:
                     continue

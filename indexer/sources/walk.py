@@ -56,28 +56,6 @@ _SPECIAL_KINDS = (
 )
 
 
-def walk(
-    root: str,
-    claimed: Container[str] = (),
-    wanted: Callable[[str], bool] | None = None,
-    reaches: Callable[[str], bool] | None = None,
-    *,
-    ignore: bool = True,
-    folders: dict[str, Ignores | None] | None = None,
-) -> Iterator[WalkedFile]:
-    """Yield every file below a folder in sorted order, links last.
-
-    Args:
-        root: absolute path of the folder.
-        claimed: paths that other SOURCEs name and read.
-        wanted: returns whether a file belongs to the SOURCE, by its path below root; None for all files.
-        reaches: returns whether a folder can hold wanted files, by its path below root; None for all folders.
-        ignore: leave out what the rules of ignores.py name.
-        folders: receives the path of each listed folder, with the rules inside it.
-    """
-    return _Walk(root, claimed, wanted, reaches, ignore, {} if folders is None else folders).run()
-
-
 def walked(path: str, status: os.stat_result, maildir: str) -> WalkedFile:
     """Return a file to read, which is a message if its folder belongs to a Maildir."""
     if not maildir:
@@ -119,19 +97,35 @@ def nearest_above(path: str, paths: Collection[str]) -> str | None:
     return path
 
 
-class _Walk:
+class Walk:
+    """The files below a folder in sorted order, links last.
+
+    Attributes:
+        folders: the path of each folder that was listed so far, with the rules inside it.
+    """
+
     def __init__(
         self,
         root: str,
         claimed: Container[str],
         wanted: Callable[[str], bool] | None,
         reaches: Callable[[str], bool] | None,
+        *,
         ignore: bool,
-        folders: dict[str, Ignores | None],
     ) -> None:
+        """Prepare to walk; `run` does it.
+
+        Args:
+            root: absolute path of the folder.
+            claimed: paths that other SOURCEs name and read.
+            wanted: returns whether a file belongs to the SOURCE, by its path below root; None for all files.
+            reaches: returns whether a folder can hold wanted files, by its path below root; None for all folders.
+            ignore: leave out what the rules of ignores.py name.
+        """
         self.root, self.real_root = root, os.path.realpath(root)
         self.claimed, self.wanted, self.reaches, self.ignore = claimed, wanted, reaches, ignore
-        self.folders, self.outputs = folders, _own_outputs()
+        self.folders: dict[str, Ignores | None] = {}
+        self.outputs = _own_outputs()
         self.root_length = len(root.rstrip(os.sep)) + 1
         self.walked: dict[str, Ignores | None] = {}  # the rules inside each folder, by its real path
         self.links: list[tuple[str, Ignores | None]] = []
