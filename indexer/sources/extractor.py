@@ -65,22 +65,13 @@ class Extractor:
             Unreadable: the file is damaged, encrypted or over a bound, or the reader crashed.
             Skip: it holds nothing to index.
         """
-        content = content_of(self.answer(path, module, max_characters, text, data, seconds))
+        request = {"path": path, "module": module, "max_characters": max_characters, "text": text}
+        content = content_of(self._ask(request, data, seconds))
         return content if text is None else replace(content, text=text)
 
-    def answer(
-        self,
-        path: str,
-        module: str,
-        max_characters: int,
-        text: str | None = None,
-        data: bytes | None = None,
-        seconds: float | None = None,
-    ) -> dict[str, Any]:
-        """Read as `extract` does, and return JSON values that `content_of` understands. Raises Unreadable."""
-        with self._lock:
-            request = {"path": path, "module": module, "max_characters": max_characters, "text": text}
-            return self._ask({**request, "has_data": data is not None}, data, seconds)
+    def answer(self, path: str, module: str, max_characters: int) -> dict[str, Any]:
+        """Read a file as `extract` does, and return JSON values that `content_of` understands. Raises Unreadable."""
+        return self._ask({"path": path, "module": module, "max_characters": max_characters, "text": None}, None, None)
 
     def draw_page(self, data: bytes, page: int, text: str, marks: Sequence[tuple[int, int]]) -> PagePicture:
         """Draw a page of a PDF. Arguments are those of `pdf_picture.draw`.
@@ -88,9 +79,8 @@ class Extractor:
         Raises:
             Unreadable: the file is damaged, encrypted or over a bound.
         """
-        request = {"module": "pdf_picture", "page": page, "text": text, "marks": marks, "has_data": True}
-        with self._lock:
-            answer = self._ask(request, data, MAX_PICTURE_SECONDS)
+        request = {"module": "pdf_picture", "page": page, "text": text, "marks": marks}
+        answer = self._ask(request, data, MAX_PICTURE_SECONDS)
         return PagePicture(b64decode(answer["png"]), answer["is_marked"], answer["pages"])
 
     def close(self) -> None:
@@ -100,27 +90,29 @@ class Extractor:
             worker.close()
 
     def _ask(self, request: dict[str, Any], data: bytes | None, most: float | None) -> dict[str, Any]:
-        if self._worker is None or not self._worker.is_running:
-            self.close()
-            self._worker = Child("indexer.sources.worker")
-            self._modules.clear()
-        module = str(request["module"])
-        seconds = MAX_FILE_SECONDS + (START_SECONDS if module not in self._modules else 0) if most is None else most
-        messages = [json.dumps({**request, "seconds": seconds}).encode(), *([] if data is None else [data])]
-        try:
-            answer: dict[str, Any] = json.loads(self._worker.ask(messages, seconds))
-        except ChildEnded as ended:
-            self.close()
-            if ended.is_late:
-                raise Unreadable(Code.TOO_SLOW(f"{MAX_FILE_SECONDS if most is None else most:.2g}")) from ended
-            raise Unreadable(Code.READER_CRASHED(*str(ended).split())) from ended
-        except BaseException:  # interrupted: the answer on its way would be taken for that of the next file
-            self.close()
-            raise
-        self._modules.add(module)
-        if "failed" in answer:
-            raise Unreadable(from_stored(answer["failed"]))
-        return answer
+        with self._lock:
+            if self._worker is None or not self._worker.is_running:
+                self.close()
+                self._worker = Child("indexer.sources.worker")
+                self._modules.clear()
+            module = str(request["module"])
+            seconds = MAX_FILE_SECONDS + (START_SECONDS if module not in self._modules else 0) if most is None else most
+            messages = [json.dumps({**request, "has_data": data is not None, "seconds": seconds}).encode()]
+            messages += [] if data is None else [data]
+            try:
+                answer: dict[str, Any] = json.loads(self._worker.ask(messages, seconds))
+            except ChildEnded as ended:
+                self.close()
+                if ended.is_late:
+                    raise Unreadable(Code.TOO_SLOW(f"{MAX_FILE_SECONDS if most is None else most:.2g}")) from ended
+                raise Unreadable(Code.READER_CRASHED(*str(ended).split())) from ended
+            except BaseException:  # interrupted: the answer on its way would be taken for that of the next file
+                self.close()
+                raise
+            self._modules.add(module)
+            if "failed" in answer:
+                raise Unreadable(from_stored(answer["failed"]))
+            return answer
 
 
 def content_of(answer: dict[str, Any]) -> Content:
