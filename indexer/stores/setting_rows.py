@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Any
 
 from indexer.encoders.recipes.recipe import Recipe
 from indexer.errors import ModelError
 from indexer.passages.cut import PassageSettings
 from indexer.settings import Calibration, MapRecord, Probed, Settings, sources_from_json, sources_to_json
-
-T = TypeVar("T")
 
 
 def to_rows(settings: Settings) -> dict[str, str]:
@@ -45,6 +43,7 @@ def from_rows(rows: Mapping[str, str]) -> Settings:
         KeyError, TypeError, ValueError: a row that defines the index is missing, or cannot be read.
     """
     recipe, passages = rows["recipe"], rows["passages"]
+    learned: dict[str, Any] = {name: _learned(rows, name) for name in _LEARNED}
     try:
         return Settings(
             dimensions=int(rows["dimensions"]),
@@ -52,13 +51,13 @@ def from_rows(rows: Mapping[str, str]) -> Settings:
             passages=PassageSettings(**json.loads(passages)) if passages else None,
             language=rows.get("language", "en"),  # indexes of the first version have none
             language_open=rows.get("language_open") == "1",
-            recall=_learned(rows, "recall", float),
-            words_bias=_learned(rows, "lean", float),
-            calibration=_learned(rows, "calibration", Calibration.from_json),
-            probed=_learned(rows, "probed", Probed.from_json),
+            recall=learned["recall"],
+            words_bias=learned["lean"],
+            calibration=learned["calibration"],
+            probed=learned["probed"],
             uncompiled=rows.get("uncompiled", ""),
-            map=_learned(rows, "map", MapRecord.from_json),
-            sources=_learned(rows, "sources", sources_from_json) or (),
+            map=learned["map"],
+            sources=learned["sources"] or (),
         )
     except ModelError as error:  # this error would blame the model
         raise ValueError(str(error)) from error
@@ -66,7 +65,7 @@ def from_rows(rows: Mapping[str, str]) -> Settings:
 
 def unreadable(rows: Mapping[str, str]) -> list[str]:
     """Return the names of measured or learned settings that cannot be read."""
-    return [name for name, read in _LEARNED.items() if name in rows and _learned(rows, name, read) is None]
+    return [name for name in _LEARNED if name in rows and _learned(rows, name) is None]
 
 
 _LEARNED: Mapping[str, Callable[[str], object]] = {
@@ -79,8 +78,8 @@ _LEARNED: Mapping[str, Callable[[str], object]] = {
 }
 
 
-def _learned(rows: Mapping[str, str], name: str, read: Callable[[str], T]) -> T | None:
+def _learned(rows: Mapping[str, str], name: str) -> object:
     try:
-        return read(rows[name]) if name in rows else None
+        return _LEARNED[name](rows[name]) if name in rows else None
     except (AttributeError, KeyError, TypeError, ValueError):
         return None  # `unreadable` names it
