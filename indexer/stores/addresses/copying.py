@@ -21,6 +21,7 @@ from indexer.records import Stamp
 from indexer.stores.addresses.life_cycle import draft, unfinished
 from indexer.stores.addresses.open import engine_of, require_shards
 from indexer.stores.port import Batch, Engine, RunOutcome, Snapshot, Store, Writer
+from indexer.stores.reading.recall import made_questions
 
 T = TypeVar("T")
 
@@ -210,23 +211,12 @@ def _verified(source: Store, target: Store, copied: int, removed: int) -> Copied
                 f"{target.address}: has {other.documents} documents and {other.passages} passages, and the original "
                 f"{one.documents} and {one.passages}, or others changed during the copy: run the same copy again"
             )
-        asked = _questions(one)
+        asked = list(made_questions(one.sample(3 * QUESTIONS, seed=3).vectors, QUESTIONS, seed=3))
         for vector in asked:
             mine, theirs = (_hits(snapshot, vector) for snapshot in (one, other))
             if not _agree(mine, theirs):
                 raise IndexDamaged(f"{target.address}: answers a question with other hits than the original")
         return Copied(copied, removed, other.documents, other.passages, len(asked))
-
-
-def _questions(snapshot: Snapshot) -> list[np.ndarray]:
-    """Return questions made of the index's own vectors: means of three random passages, unless they cancel out."""
-    rows = snapshot.sample(3 * QUESTIONS, seed=3).vectors
-    random, questions = np.random.default_rng(3), []
-    for _ in range(QUESTIONS if len(rows) else 0):
-        total = rows[random.integers(len(rows), size=3)].sum(axis=0)
-        length = float(np.linalg.norm(total))
-        questions.append(np.asarray(total / length if length > 1e-3 else rows[0], np.float32))
-    return questions
 
 
 def _hits(snapshot: Snapshot, vector: np.ndarray) -> list[tuple[str, int, float]]:

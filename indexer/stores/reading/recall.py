@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from indexer.records import Vector
-from indexer.stores.port import Ranking, Recall, Snapshot
+from indexer.stores.port import Ranking, Recall
 
 NEIGHBOURS = 10
 _Z_95 = 1.96
@@ -18,22 +18,15 @@ _Z_95 = 1.96
 QUESTIONS = 200
 
 
-def recall_of(snapshot: Snapshot) -> Recall:
-    """Measure the recall of a search without a filter, by passages."""
-    rows = snapshot.sample(3 * QUESTIONS, seed=1).vectors
-    return measure_recall(rows, lambda vector, exact: snapshot.dense(vector, NEIGHBOURS, None, "passage", exact))
-
-
 def measure_recall(rows: Vector, ask: Callable[[Vector, bool], Ranking], questions: int = QUESTIONS) -> Recall:
-    """Measure recall@10. Each question is the mean of three random passages, because questions are not passages.
+    """Measure recall@10 with questions that are made of passages.
 
     Args:
         rows: vectors of random passages (n, dimensions), best three for each question.
         ask: ranks NEIGHBOURS passages for a vector (dimensions,), by brute force if the second argument says so.
     """
-    random, shares, exact = np.random.default_rng(1), list[float](), True
-    for _ in range(questions if len(rows) else 0):
-        vector = _question(rows, random)
+    shares, exact = list[float](), True
+    for vector in made_questions(rows, questions, seed=1):
         ranking, truth = (ask(vector, brute) for brute in (False, True))
         shares.append(len(np.intersect1d(ranking.passages, truth.passages)) / len(truth.passages))
         exact = exact and ranking.exact
@@ -42,11 +35,15 @@ def measure_recall(rows: Vector, ask: Callable[[Vector, bool], Ranking], questio
     return Recall(float(np.mean(shares)), *interval(shares, NEIGHBOURS), len(shares), False)
 
 
-def _question(rows: Vector, random: np.random.Generator) -> Vector:
-    chosen = rows[random.integers(len(rows), size=3)]
-    total = chosen.sum(axis=0)
-    length = np.linalg.norm(total)
-    return np.asarray(total / length, np.float32) if length > 1e-6 else chosen[0]  # opposite rows add up to nothing
+def made_questions(rows: Vector, count: int, seed: int) -> Iterator[Vector]:
+    """Yield unit vectors (dimensions,), each the mean of three random rows (n, dimensions), because questions are not
+    passages; none without rows."""
+    random = np.random.default_rng(seed)
+    for _ in range(count if len(rows) else 0):
+        chosen = rows[random.integers(len(rows), size=3)]
+        total = chosen.sum(axis=0)
+        length = np.linalg.norm(total)
+        yield np.asarray(total / length, np.float32) if length > 1e-3 else chosen[0]  # opposite rows add up to nothing
 
 
 def interval(shares: list[float], trials_each: int) -> tuple[float, float]:

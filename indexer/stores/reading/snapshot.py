@@ -206,9 +206,10 @@ class Snapshot(DocumentReader, FieldReader, LedgerReader):
         )
 
     def recall(self) -> Recall:
-        from indexer.stores.reading.recall import recall_of
+        from indexer.stores.reading.recall import NEIGHBOURS, QUESTIONS, measure_recall
 
-        return recall_of(self)
+        rows = self.sample(3 * QUESTIONS, seed=1).vectors
+        return measure_recall(rows, lambda vector, exact: self.dense(vector, NEIGHBOURS, None, "passage", exact))
 
     def check(self, meaning: Meaning | None) -> CheckReport:
         return self._view.check(meaning)
