@@ -13,7 +13,7 @@ import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from indexer.errors import BadInput, NotPermitted, StorageError, storage_error
@@ -131,21 +131,9 @@ def replace(folder: Path, draft: Path) -> None:
 def remove(folder: Path) -> int:
     """Remove a hidden folder; return its size in bytes. Raises StorageError if the disk refuses."""
     with _changing(folder):
-        size = size_of(folder)
+        size = drafts.size_of(folder)
         shutil.rmtree(folder)
     return size
-
-
-def size_of(folder: Path) -> int:
-    """Return the bytes of an index's files, without "next" and "previous". A writer may remove some during the walk."""
-    total = 0
-    for parent, folders, names in os.walk(folder):
-        if Path(parent) == folder:
-            folders[:] = [name for name in folders if name not in SIDE_SLOTS]
-        for name in names:
-            with suppress(FileNotFoundError):
-                total += (Path(parent) / name).stat().st_size
-    return total
 
 
 # "next" and "previous"
@@ -223,7 +211,7 @@ def drop(folder: Path, slot: SideSlot) -> int:
         StorageError: the disk refuses.
     """
     with _changing(folder / slot):
-        size = size_of(folder / slot)
+        size = drafts.size_of(folder / slot)
         _sweep(folder)
         (folder / slot).rename(folder / _DROPPED)
         _sweep(folder)

@@ -16,8 +16,8 @@ from indexer.stores.local.catalog import queries
 from indexer.stores.local.catalog.connections import NOTES_SINCE
 from indexer.stores.local.catalog.generation import loss
 from indexer.stores.local.catalog.views import View
+from indexer.stores.local.disk.drafts import size_of
 from indexer.stores.local.selection import LocalSelection
-from indexer.stores.local.slots import size_of
 from indexer.stores.local.words.reader import WordReader
 from indexer.stores.port import CheckReport, Ids
 from indexer.stores.reading.view import Storage

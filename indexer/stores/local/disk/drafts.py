@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from indexer.errors import Message
+from indexer.stores.port import SIDE_SLOTS
 
 MARK = "making"
 """File in every draft: it holds the name of the draft's folder, and is locked by its maker."""
@@ -57,7 +58,7 @@ def sweep_drafts(folder: Path, *, is_held: bool = False) -> int:
         if address_of(draft) == folder:
             with _abandoned(draft, fcntl.LOCK_EX) as is_abandoned:
                 if is_abandoned or (is_held and not (draft / MARK).exists()):
-                    size += _size(draft)
+                    size += size_of(draft)
                     shutil.rmtree(draft, ignore_errors=True)
     return size
 
@@ -70,7 +71,7 @@ def notes_on_abandoned(parent: Path, only: Path | None = None) -> tuple[str, ...
         if only in (None, address):
             with _abandoned(draft, fcntl.LOCK_SH) as is_abandoned:
                 if is_abandoned:
-                    text = f"{draft}: what a killed command was making takes {_size(draft) / 2**20:,.1f} MB"
+                    text = f"{draft}: what a killed command was making takes {size_of(draft) / 2**20:,.1f} MB"
                     notes.append(Message(text, f"; likewise copy --drop {shlex.quote(str(address))} removes it"))
     return tuple(notes)
 
@@ -128,10 +129,14 @@ def _abandoned(draft: Path, lock: int) -> Iterator[bool]:
         os.close(file)
 
 
-def _size(draft: Path) -> int:
-    """Return the bytes of all files. Another process may remove some during the walk."""
+def size_of(folder: Path) -> int:
+    """Return the bytes of an index's files, without "next" and "previous". Another process may remove some during the
+    walk."""
     total = 0
-    for path in draft.rglob("*"):
-        with suppress(FileNotFoundError):
-            total += path.stat().st_size if path.is_file() else 0
+    for parent, folders, names in os.walk(folder):
+        if Path(parent) == folder:
+            folders[:] = [name for name in folders if name not in SIDE_SLOTS]
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += (Path(parent) / name).stat().st_size
     return total
