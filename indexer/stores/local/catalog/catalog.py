@@ -37,15 +37,11 @@ _PRAGMAS = ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "wa
 
 
 class Catalog:
-    """The writing connection. Use under the writer lock, from one thread at a time.
-
-    Attributes:
-        notes: facts that the caller should know: lost commits, and a file that could not be written.
-    """
+    """The writing connection. Use under the writer lock, from one thread at a time."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.notes: list[str] = []
+        self._notes: list[str] = []
         self._connection = connection = sqlite3.connect(
             path, isolation_level=None, check_same_thread=False, timeout=_LOCK_TIMEOUT_SECONDS
         )
@@ -66,6 +62,11 @@ class Catalog:
         except BaseException:
             self._release()
             raise
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Facts that the caller should know: lost commits, and a file that could not be written."""
+        return tuple(self._notes)
 
     def close(self) -> None:
         """Move the write-ahead log into the catalog, so that a read-only folder can be searched."""
@@ -105,8 +106,8 @@ class Catalog:
             yield
         except OSError as error:
             note = f"{self._path.parent}/generation: cannot be written ({error.strerror}); a damaged log goes unnoticed"
-            if note not in self.notes:
-                self.notes.append(note)
+            if note not in self._notes:
+                self._notes.append(note)
 
     def _generation(self) -> Generation | None:
         """Return the commit that this connection sees; None if there is no commit yet, or if its row is damaged."""
@@ -140,7 +141,7 @@ class Catalog:
     def _note_loss(self) -> None:
         row = self._connection.execute("SELECT value FROM setting WHERE name = 'lost'").fetchone()
         if row is not None:
-            self.notes.append(loss(self._path.parent, int(row[0])))
+            self._notes.append(loss(self._path.parent, int(row[0])))
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
