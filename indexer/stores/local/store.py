@@ -10,13 +10,11 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from indexer.deadline import NEVER, Deadline
 from indexer.errors import NotAnIndex
-from indexer.filters.tree import Where
 from indexer.listener import SILENT, Listener
-from indexer.records import Document
 from indexer.stores.local import slots
 from indexer.stores.local.catalog import generation
 from indexer.stores.local.catalog.connections import has_catalog
@@ -25,17 +23,14 @@ from indexer.stores.local.disk.drafts import address_of
 from indexer.stores.local.disk.lock import WriterLock
 from indexer.stores.local.view import LocalView
 from indexer.stores.local.words.reader import WordReader
-from indexer.stores.port import EmbeddedDocument, Engine, Store
-from indexer.stores.reading import pages
-from indexer.stores.reading.snapshot import Snapshot
+from indexer.stores.port import Engine, Store
+from indexer.stores.reading.pages import ReadableStore
 
 if TYPE_CHECKING:
     from indexer.stores.local.writer import LocalWriter
 
-T = TypeVar("T")
 
-
-class LocalStore:
+class LocalStore(ReadableStore):
     """A `Store` in a folder. Reads are safe from any thread; writes take the writer lock."""
 
     def __init__(self, folder: Path, engine: Engine) -> None:
@@ -81,11 +76,6 @@ class LocalStore:
             yield LocalView(view.connection, view.state, view.lost, self._folder, self._words)
 
     @contextmanager
-    def snapshot(self, deadline: Deadline = NEVER) -> Iterator[Snapshot]:
-        with self._view(deadline) as view:
-            yield Snapshot(view)
-
-    @contextmanager
     def writer(self, *, wait: bool = True, listener: Listener = SILENT) -> Iterator[LocalWriter]:
         from indexer.stores.local.writer import LocalWriter  # only writers need it
 
@@ -116,12 +106,6 @@ class LocalStore:
         """Start again in a forked child: its parent's connections must be neither used nor closed."""
         self._inherited.append(self._writer)
         self._process, self._writer, self._depth = os.getpid(), None, 0
-
-    def iterate(self, where: Where | None = None) -> Iterator[Document]:
-        return pages.iterate(self.address, self._view, where)
-
-    def export(self) -> Iterator[EmbeddedDocument]:
-        return pages.export(self.address, self._view)
 
     def free_bytes(self) -> int | None:
         return shutil.disk_usage(self._folder).free

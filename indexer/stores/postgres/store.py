@@ -11,35 +11,24 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
 from indexer.deadline import NEVER, Deadline
 from indexer.encoders.machine.cache_folder import cache_folder
 from indexer.errors import BadInput, IndexLocked, Message
-from indexer.filters.tree import Where
 from indexer.listener import SILENT, Listener
-from indexer.records import Document
-from indexer.stores.port import EmbeddedDocument, Engine, Store
+from indexer.stores.port import Engine, Store
 from indexer.stores.postgres.address import Address
 from indexer.stores.postgres.connections import WORK_SECONDS, Connections
-from indexer.stores.postgres.schema import (
-    is_being_replaced,
-)
-from indexer.stores.postgres.tables import (
-    copy_counts,
-    copy_tables,
-)
+from indexer.stores.postgres.schema import is_being_replaced
+from indexer.stores.postgres.tables import copy_counts, copy_tables
 from indexer.stores.postgres.view import PostgresView
 from indexer.stores.postgres.views import Views, read_row
 from indexer.stores.postgres.words import WordReplicas
 from indexer.stores.postgres.writer import PostgresWriter
-from indexer.stores.reading import pages
-from indexer.stores.reading.snapshot import Snapshot
-
-T = TypeVar("T")
+from indexer.stores.reading.pages import ReadableStore
 
 
-class PostgresStore:
+class PostgresStore(ReadableStore):
     """A `Store` in a database. Reads are safe from any thread, and any number of processes write at once."""
 
     def __init__(self, address: Address, engine: Engine) -> None:
@@ -92,11 +81,6 @@ class PostgresStore:
             yield PostgresView(view.connection, view.state, self._address, self._words)
 
     @contextmanager
-    def snapshot(self, deadline: Deadline = NEVER) -> Iterator[Snapshot]:
-        with self._view(deadline) as view:
-            yield Snapshot(view)
-
-    @contextmanager
     def writer(self, *, wait: bool = True, listener: Listener = SILENT) -> Iterator[PostgresWriter]:
         # Other processes write at the same time; the threads of this process share a writer and take turns.
         if self._process != os.getpid():  # another thread of the parent may have held the lock
@@ -122,12 +106,6 @@ class PostgresStore:
         finally:
             if lock is self._lock:  # not in a child that was forked inside the block
                 lock.release()
-
-    def iterate(self, where: Where | None = None) -> Iterator[Document]:
-        return pages.iterate(self.address, self._view, where)
-
-    def export(self) -> Iterator[EmbeddedDocument]:
-        return pages.export(self.address, self._view)
 
     def free_bytes(self) -> int | None:
         return None

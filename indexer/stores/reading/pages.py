@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
+from indexer.deadline import NEVER, Deadline
 from indexer.errors import NotAnIndex
 from indexer.filters.tree import Where
 from indexer.records import Document
 from indexer.stores.port import EmbeddedDocument, Hashes, Ids
 from indexer.stores.reading.document_rows import documents_after, spans_and_vectors
+from indexer.stores.reading.snapshot import Snapshot
 from indexer.stores.reading.view import View
 
 T = TypeVar("T")
@@ -21,29 +24,38 @@ _PAGE_DOCUMENTS = 256
 _NO_HASHES = Hashes(b"", b"")
 
 
-def iterate(address: str, view: Callable[[], AbstractContextManager[View]], where: Where | None) -> Iterator[Document]:
-    """Yield documents in the order they were added. See `Store.iterate`.
+class ReadableStore(ABC):
+    """The part of a store that reads: snapshots, and documents in pages."""
 
-    Args:
-        view: begins a transaction for the length of a block.
-        where: a filter; None for all documents.
-    """
-    views = _views_of_one_index(address, view)
-    ids = None
-    if where is not None:
-        with views() as opened:
-            ids = opened.select(where).ids()
-    yield from _in_pages(views, lambda view, page: [document for _, document in page], ids)
+    @property
+    @abstractmethod
+    def address(self) -> str:
+        """The address to show in messages."""
 
+    @abstractmethod
+    def _view(self, deadline: Deadline = NEVER) -> AbstractContextManager[View]:
+        """Begin a transaction for the length of a block."""
 
-def export(address: str, view: Callable[[], AbstractContextManager[View]]) -> Iterator[EmbeddedDocument]:
-    """Yield documents with their passages and vectors in the order they were added. See `Store.export`."""
-    return _in_pages(
-        _views_of_one_index(address, view),
-        lambda view, page: [
-            EmbeddedDocument(document, _NO_HASHES, *spans_and_vectors(view, id_)) for id_, document in page
-        ],
-    )
+    @contextmanager
+    def snapshot(self, deadline: Deadline = NEVER) -> Iterator[Snapshot]:
+        with self._view(deadline) as view:
+            yield Snapshot(view)
+
+    def iterate(self, where: Where | None = None) -> Iterator[Document]:
+        views = _views_of_one_index(self.address, self._view)
+        ids = None
+        if where is not None:
+            with views() as opened:
+                ids = opened.select(where).ids()
+        yield from _in_pages(views, lambda view, page: [document for _, document in page], ids)
+
+    def export(self) -> Iterator[EmbeddedDocument]:
+        return _in_pages(
+            _views_of_one_index(self.address, self._view),
+            lambda view, page: [
+                EmbeddedDocument(document, _NO_HASHES, *spans_and_vectors(view, id_)) for id_, document in page
+            ],
+        )
 
 
 def _views_of_one_index(
