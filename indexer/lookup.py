@@ -10,7 +10,8 @@ from indexer.errors import IndexDamaged, Message, UnknownUri
 from indexer.indexing.batches import broken_at
 from indexer.records import Document
 from indexer.stores.fields.flatten import scalars
-from indexer.stores.port import Snapshot, Store
+from indexer.stores.reading.snapshot import Snapshot
+from indexer.stores.reading.store import Store
 
 _SAMPLE_PASSAGES = 1000
 """Number of passages whose documents are used to count the commonest fields."""

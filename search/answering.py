@@ -16,7 +16,8 @@ from indexer.filters.unknown_fields import without_unknown_fields
 from indexer.lookup import is_uri, unknown_uri
 from indexer.records import Vector
 from indexer.stores.fields.field_types import check_filter
-from indexer.stores.port import FieldValues, Snapshot, Unit
+from indexer.stores.port import FieldValues, Unit
+from indexer.stores.reading.snapshot import Snapshot
 from search.condition_notes import notes_on_conditions
 from search.examples import with_examples
 from search.hits import Hits

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from indexer.errors import Message, count_of
 from indexer.filters.tree import Where, one_line
-from indexer.stores.port import Condition, Conditions, Snapshot, Unit
+from indexer.stores.port import Condition, Conditions, Unit
+from indexer.stores.reading.snapshot import Snapshot
 
 _SHOWN_CHARACTERS = 80
 _MAX_WORDS = 8

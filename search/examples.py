@@ -10,7 +10,8 @@ import numpy as np
 from indexer.errors import BadInput
 from indexer.filters.tree import And, In, Where
 from indexer.records import Vector
-from indexer.stores.port import Conditions, Snapshot, Unit
+from indexer.stores.port import Conditions, Unit
+from indexer.stores.reading.snapshot import Snapshot
 from indexer.stores.vectors import unit_rows
 from search.modes import Ranked
 from search.newer import RankAt

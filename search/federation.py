@@ -23,7 +23,8 @@ from indexer.filters.tree import Compare, Condition, Exists, In, Type, Under, Wh
 from indexer.filters.unknown_fields import resolve_conditions
 from indexer.records import Vector
 from indexer.stores.fields.field_types import FieldTypes, check_filter
-from indexer.stores.port import Snapshot, Unit, WordStatistics
+from indexer.stores.port import Unit, WordStatistics
+from indexer.stores.reading.snapshot import Snapshot
 from search.answering import Answering
 from search.asker import as_list, hits_above
 from search.condition_notes import notes_on_conditions

@@ -29,7 +29,8 @@ from indexer.filters.tree import (
 )
 from indexer.sources.formats import FORMATS
 from indexer.stores.fields.field_types import as_date
-from indexer.stores.port import FieldValues, Snapshot
+from indexer.stores.port import FieldValues
+from indexer.stores.reading.snapshot import Snapshot
 
 COMPARED_VALUES = 1000
 """Maximum number of a field's most frequent values that are compared with a value that does not occur."""

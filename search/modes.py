@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from indexer.filters.tree import Where
 from indexer.records import Vector
-from indexer.stores.port import Candidates, Conditions, Ranking, Snapshot, Unit
+from indexer.stores.port import Candidates, Conditions, Ranking, Unit
+from indexer.stores.reading.snapshot import Snapshot
 from search.fusion import CANDIDATES, CosineStatistics, Fused, Scores, fuse, mean_with_best, words_weight
 
 Ids = NDArray[np.int64]

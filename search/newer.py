@@ -14,7 +14,8 @@ from indexer.filters.dates import Unit, before_now
 from indexer.filters.mapping import filter_tree
 from indexer.filters.tree import COLUMNS, Exists, Where, one_line
 from indexer.stores.fields.field_types import FieldTypes, check_filter
-from indexer.stores.port import Ids, Snapshot
+from indexer.stores.port import Ids
+from indexer.stores.reading.snapshot import Snapshot
 from search.fusion import Scores
 from search.modes import Ranked
 

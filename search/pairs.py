@@ -15,7 +15,7 @@ from indexer.errors import TextTooLong
 from indexer.passages.cut import titled_text
 from indexer.records import Document, Vector
 from indexer.stores.pairs import nearest_pairs
-from indexer.stores.port import Store
+from indexer.stores.reading.store import Store
 
 _BATCH_TEXTS = 16_384
 """Number of texts that are embedded at a time."""

@@ -24,7 +24,9 @@ from indexer.languages.questions import pieces_per_word
 from indexer.passages.cut import titled_text
 from indexer.records import Vector
 from indexer.settings import Settings
-from indexer.stores.port import Passage, Snapshot, Store, Unit
+from indexer.stores.port import Passage, Unit
+from indexer.stores.reading.snapshot import Snapshot
+from indexer.stores.reading.store import Store
 from indexer.stores.words.analysis import stored_analysis
 from search import modes
 from search.examples import without_examples

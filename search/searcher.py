@@ -24,7 +24,8 @@ from indexer.records import Document, Vector
 from indexer.settings import Calibration, MapRecord
 from indexer.stores.addresses.open import open_store
 from indexer.stores.fields.field_types import check_filter
-from indexer.stores.port import FieldValues, Info, Passage, Snapshot, Sort
+from indexer.stores.port import FieldValues, Info, Passage, Sort
+from indexer.stores.reading.snapshot import Snapshot
 from search.answering import Answering, UnknownFields
 from search.asker import Asker, as_list, hits_above, read_queries
 from search.explain import add_sentences

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from indexer.stores.port import Store
+from indexer.stores.reading.store import Store
 
 
 def store_of(of: Any) -> Store:

@@ -16,7 +16,8 @@ from indexer.calibration.sample import sample_by_content
 from indexer.encoders import Encoder, steady
 from indexer.records import Vector
 from indexer.settings import PERCENTILES, Calibration
-from indexer.stores.port import Snapshot, Store
+from indexer.stores.reading.snapshot import Snapshot
+from indexer.stores.reading.store import Store
 from indexer.stores.words.analysis import stored_analysis
 
 MIN_PASSAGES = 50

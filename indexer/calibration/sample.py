@@ -12,7 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from indexer.records import Vector
-from indexer.stores.port import Passage, Snapshot
+from indexer.stores.port import Passage
+from indexer.stores.reading.snapshot import Snapshot
 
 DRAWN_PASSAGES = 10_000
 """Maximum passages that a store is asked for. If an index has no more passages, the measurement depends only on its

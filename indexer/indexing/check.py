@@ -11,7 +11,8 @@ from indexer.errors import IndexDamaged, Message, ModelError
 from indexer.map.file import damage_of_map
 from indexer.settings import Meaning
 from indexer.stores.addresses.side_index import describe_side_index, unreadable
-from indexer.stores.port import CheckReport, Store
+from indexer.stores.port import CheckReport
+from indexer.stores.reading.store import Store
 
 _MAX_LOOKS = 10
 """Maximum number of checks while other processes replace files of the index."""

@@ -45,7 +45,8 @@ from indexer.passages.cut import PassageSettings
 from indexer.records import Changes, Document
 from indexer.settings import Settings
 from indexer.stores.addresses.open import open_store
-from indexer.stores.port import Batch, EmbeddedDocument, Hashes, Store, Writer
+from indexer.stores.port import Batch, EmbeddedDocument, Hashes
+from indexer.stores.reading.store import Store, Writer
 
 if TYPE_CHECKING:
     from indexer.sources.ahead import Read

@@ -24,14 +24,9 @@ from indexer.sources.programs import is_read_alike
 from indexer.sources.share import is_divided
 from indexer.sources.source import STDIN
 from indexer.sources.walk import nearest_above
-from indexer.stores.port import (
-    Batch,
-    EmbeddedDocument,
-    LedgerRow,
-    RunOutcome,
-    Snapshot,
-    Writer,
-)
+from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, RunOutcome
+from indexer.stores.reading.snapshot import Snapshot
+from indexer.stores.reading.store import Writer
 from indexer.stores.vectors import stored_rows, unit_rows
 
 

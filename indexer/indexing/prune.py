@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from indexer.errors import BadInput
 from indexer.indexing.ingest import Run, left_out_rows
 from indexer.ledger import Code, LedgerState, Reason
-from indexer.stores.port import LedgerRow, Snapshot
+from indexer.stores.port import LedgerRow
+from indexer.stores.reading.snapshot import Snapshot
 
 _NAMED = 5
 """Maximum files that a message names. Further files are counted."""

@@ -18,7 +18,8 @@ from indexer.indexing.core import IndexCore
 from indexer.ledger import Code
 from indexer.settings import Settings
 from indexer.stores.addresses.life_cycle import draft
-from indexer.stores.port import SIDE_SLOTS, Batch, LedgerRow, Writer
+from indexer.stores.port import SIDE_SLOTS, Batch, LedgerRow
+from indexer.stores.reading.store import Writer
 
 
 @contextmanager

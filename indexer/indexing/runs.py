@@ -15,7 +15,7 @@ from indexer.indexing.prune import Lost, find_lost
 from indexer.map.draw import redraw_if_outdated
 from indexer.sources import ReadOptions, Share, Source
 from indexer.sources.recorded import record
-from indexer.stores.port import Writer
+from indexer.stores.reading.store import Writer
 
 if TYPE_CHECKING:
     from indexer.encoders.torch.int8 import Loss

@@ -22,7 +22,7 @@ from indexer.indexing.runs import Outcome, index_sources
 from indexer.listener import Commit, Listener
 from indexer.sources import ReadOptions, Source, open_sources
 from indexer.stores.addresses.open import is_uri
-from indexer.stores.port import Writer
+from indexer.stores.reading.store import Writer
 
 QUIET_S = 0.5
 """Seconds without an event after which a scan begins, so that a burst of changes is one run."""

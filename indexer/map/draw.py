@@ -12,7 +12,7 @@ from indexer.map.file import Map, outdated, read_map, write_map
 from indexer.map.projection import MIN_DOCUMENTS, project, require_umap
 from indexer.map.regions import find_regions
 from indexer.records import Vector
-from indexer.stores.port import Store
+from indexer.stores.reading.store import Store
 from indexer.stores.words.analysis import stored_analysis
 
 _CHARACTERS = 3000

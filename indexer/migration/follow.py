@@ -32,7 +32,8 @@ from indexer.indexing.core import IndexCore
 from indexer.ledger import HELD, NO_REASON, Code
 from indexer.listener import Commit
 from indexer.records import Document, Stamp
-from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, RunOutcome, Store, Writer
+from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, RunOutcome
+from indexer.stores.reading.store import Store, Writer
 
 _PAGE_URIS = 2000
 """Number of documents whose hashes are compared in one snapshot."""

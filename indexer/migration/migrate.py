@@ -24,7 +24,8 @@ from indexer.indexing.identity import require_recipe
 from indexer.migration.follow import Followed, carry_over, follow, waiting
 from indexer.settings import Settings
 from indexer.stores.addresses.side_index import SideIndex, describe_side_index, unreadable
-from indexer.stores.port import Info, SideSlot, Store, Writer
+from indexer.stores.port import Info, SideSlot
+from indexer.stores.reading.store import Store, Writer
 
 _BYTES_PER_NUMBER = 4
 """Bytes of a number of a vector: two in the stored vector and two in the searched index."""

@@ -24,7 +24,9 @@ from indexer.errors import ModelError, RecipeMismatch
 from indexer.listener import Listener
 from indexer.records import Vector
 from indexer.settings import MIN_PSEUDO_QUESTIONS
-from indexer.stores.port import Info, Passage, Snapshot, Store
+from indexer.stores.port import Info, Passage
+from indexer.stores.reading.snapshot import Snapshot
+from indexer.stores.reading.store import Store
 from search.evaluation.measures import Qrels, evaluate
 from search.evaluation.significance import estimate_averages
 from search.query import Query

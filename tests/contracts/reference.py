@@ -47,9 +47,9 @@ from indexer.stores.port import (
     Ranking,
     RunOutcome,
     Slot,
-    Store,
     Unit,
 )
+from indexer.stores.reading.store import Store
 from indexer.stores.vectors import cosines, from_blobs, to_blobs
 from indexer.stores.words.analysis import UNSPACED, Analysis, Terms, characters, code, is_compound
 from indexer.stores.words.tantivy_index import COMPOUND_WEIGHT, OCCURRENCES

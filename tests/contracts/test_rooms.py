@@ -99,6 +99,8 @@ def test_a_package_is_imported_only_where_it_lives(package: str) -> None:
 
 ENGINE_RULES = (
     "port",
+    "reading.store",
+    "reading.snapshot",
     "addresses.open",
     "addresses.life_cycle",
     "addresses.copying",

@@ -46,7 +46,8 @@ from indexer.stores.addresses.open import create_store, open_store
 from indexer.stores.addresses.side_index import describe_side_index
 from indexer.stores.local import slots
 from indexer.stores.local.disk import failpoint
-from indexer.stores.port import Batch, LedgerRow, SideSlot, Store
+from indexer.stores.port import Batch, LedgerRow, SideSlot
+from indexer.stores.reading.store import Store
 from search import Searcher
 
 OTHER = {"name": "other", "weights": "2", "max_tokens": 16}

@@ -20,8 +20,10 @@ from indexer.listener import SILENT, Commit, Listener
 from indexer.records import Stamp
 from indexer.stores.addresses.life_cycle import draft, unfinished
 from indexer.stores.addresses.open import engine_of, require_shards
-from indexer.stores.port import Batch, Engine, RunOutcome, Snapshot, Store, Writer
+from indexer.stores.port import Batch, RunOutcome
 from indexer.stores.reading.recall import made_questions
+from indexer.stores.reading.snapshot import Snapshot
+from indexer.stores.reading.store import Engine, Store, Writer
 
 T = TypeVar("T")
 

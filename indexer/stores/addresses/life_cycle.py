@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 
 from indexer.errors import BadInput, StorageError
 from indexer.settings import Settings
-from indexer.stores.port import Engine, Store
+from indexer.stores.reading.store import Engine, Store
 
 
 def create(engine: Engine, settings: Settings) -> Store:

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from indexer.errors import BadInput, to_install
 from indexer.settings import Settings
 from indexer.stores.addresses.life_cycle import create
-from indexer.stores.port import Engine, Store
+from indexer.stores.reading.store import Engine, Store
 
 _CATALOG, _LOCK = "catalog.db", "LOCK"
 _SCHEMES = ("postgresql://", "postgres://")

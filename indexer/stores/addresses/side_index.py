@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from shlex import quote
 
 from indexer.errors import IndexDamaged, Message, NewerFormat, NotAnIndex
-from indexer.stores.port import SIDE_SLOTS, SideSlot, Store
+from indexer.stores.port import SIDE_SLOTS, SideSlot
+from indexer.stores.reading.store import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,14 +23,13 @@ from indexer.stores.local.disk.drafts import address_of
 from indexer.stores.local.disk.lock import WriterLock
 from indexer.stores.local.view import LocalView
 from indexer.stores.local.words.reader import WordReader
-from indexer.stores.port import Engine, Store
-from indexer.stores.reading.pages import ReadableStore
+from indexer.stores.reading.store import Engine, Store
 
 if TYPE_CHECKING:
     from indexer.stores.local.writer import LocalWriter
 
 
-class LocalStore(ReadableStore):
+class LocalStore(Store):
     """A `Store` in a folder. Reads are safe from any thread; writes take the writer lock."""
 
     def __init__(self, folder: Path, engine: Engine) -> None:

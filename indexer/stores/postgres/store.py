@@ -16,7 +16,6 @@ from indexer.deadline import NEVER, Deadline
 from indexer.encoders.machine.cache_folder import cache_folder
 from indexer.errors import BadInput, IndexLocked, Message
 from indexer.listener import SILENT, Listener
-from indexer.stores.port import Engine, Store
 from indexer.stores.postgres.address import Address
 from indexer.stores.postgres.connections import WORK_SECONDS, Connections
 from indexer.stores.postgres.schema import is_being_replaced
@@ -25,10 +24,10 @@ from indexer.stores.postgres.view import PostgresView
 from indexer.stores.postgres.views import Views, read_row
 from indexer.stores.postgres.words import WordReplicas
 from indexer.stores.postgres.writer import PostgresWriter
-from indexer.stores.reading.pages import ReadableStore
+from indexer.stores.reading.store import Engine, Store
 
 
-class PostgresStore(ReadableStore):
+class PostgresStore(Store):
     """A `Store` in a database. Reads are safe from any thread, and any number of processes write at once."""
 
     def __init__(self, address: Address, engine: Engine) -> None:

@@ -215,7 +215,7 @@ class DocumentReader:
     _view: View
 
     def hashes(self, uris: Iterable[str] | None = None) -> dict[str, Hashes]:
-        """Return the hashes of the given uris; unknown uris are omitted. Without uris, return all."""
+        """Return the hashes of the given uris; unknown uris are omitted. Without uris, return all hashes."""
         select = "SELECT uri, content_hash, row_hash FROM {tables}.document"
         if uris is None:
             rows = self._view.rows(f"{select} ORDER BY id")
@@ -224,7 +224,8 @@ class DocumentReader:
         return {uri: Hashes(content, row) for uri, content, row in rows}
 
     def origins(self, uris: Iterable[str]) -> dict[str, bytes]:
-        """Return the hash that each document has in the index it was copied from. Changed documents are omitted."""
+        """Return `EmbeddedDocument.origin` of the given documents. Documents whose content has changed since are
+        omitted."""
         if not self._view.has_origins():
             return {}
         return dict(
@@ -236,23 +237,28 @@ class DocumentReader:
         )
 
     def get(self, uri: str) -> Document | None:
-        """Return a document; None for an unknown uri. Raises IndexDamaged."""
+        """Return a document; None for an unknown uri."""
         rows = self._view.rows(f"{_DOCUMENTS} WHERE d.{{key}} = %s", self._view.key_of(uri))
         return next((document for _, document in _sound(self._view, rows)), None)
 
     def documents_after(self, after: int, where: Where | None = None) -> Iterator[tuple[int, Document]]:
-        """Yield documents with their ids, which ascend, after an id."""
+        """Yield the documents that a filter leaves with their ids, in the order they were added.
+
+        Args:
+            after: an id: only documents with a larger one. 0 for all.
+            where: a filter; None for all documents.
+        """
         ids = None if where is None else self._view.select(where).ids()
         while page := documents_after(self._view, after, _PAGE_DOCUMENTS, ids):
             yield from page
             after = page[-1][0]
 
     def passages_by_id(self, ids: Sequence[int]) -> list[Passage]:
-        """Return passages by their ids, in the order asked for.
+        """Return passages in the order of their ids given here, after verifying their checksums.
 
         Raises:
-            IndexDamaged: the text or vector of a row does not match its checksum, there is no passage of an id, or the
-                passages were ranked by other vectors.
+            IndexDamaged: a passage does not match its checksum, there is no passage with an id, or the passages were
+                ranked by other vectors.
         """
         by_id: dict[int, Passage] = {}
         stored: dict[int, Any] = {}
@@ -273,7 +279,11 @@ class DocumentReader:
         return [by_id[id_] for id_ in ids]
 
     def passages_of(self, uri: str) -> list[Passage] | None:
-        """Return a document's passages in the order of `vectors_of`; None for an unknown uri."""
+        """Return a document's passages in the order of `vectors_of`; None for an unknown uri.
+
+        Raises:
+            IndexDamaged: a passage does not match its checksum.
+        """
         rows = self._view.rows(
             "SELECT p.id FROM {tables}.document d LEFT JOIN {tables}.passage p ON p.document_id = d.id"
             " WHERE d.{key} = %s ORDER BY p.id",
@@ -291,6 +301,6 @@ class DocumentReader:
         return to_float32(self._view.halves([vector for (vector,) in rows if vector is not None])) if rows else None
 
     def fitted_parameters(self) -> bytes | None:
-        """Return the parameters fitted for the recipe's post-processing; None if nothing was fitted."""
+        """Return the parameters fitted for the recipe's post-processing, as safetensors; None if nothing was fitted."""
         rows = self._view.rows("SELECT content FROM {tables}.frozen WHERE name = 'post'")
         return bytes(rows[0][0]) if rows else None

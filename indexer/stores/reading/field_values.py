@@ -24,7 +24,12 @@ class FieldReader:
     _view: View
 
     def values(self, field: str, limit: int, where: Where | None = None) -> FieldValues:
-        """Return the values of a field and the most frequent of them."""
+        """Return the values of a field and the `limit` most frequent of them. An unknown field has no values.
+
+        Args:
+            field: a metadata field as filters write it, or one of `COLUMNS`.
+            where: count only the documents that this filter leaves. `numbers` and `days` are of all documents.
+        """
         among, chosen = self._among(where)
         ids = dict(self._view.rows("SELECT type, id FROM {tables}.field WHERE name = %s", field))
         days = None
@@ -62,7 +67,14 @@ class FieldReader:
     def histogram(
         self, field: str, kind: Literal["number", "date"], bins: int, where: Where | None = None
     ) -> list[int]:
-        """Return how many values of a field are in each part of its range."""
+        """Return how many values are in each of equally wide parts of the range of all numbers, or dates, of a field.
+
+        Args:
+            where: count only the documents that this filter leaves; the range is that of all documents.
+
+        Returns:
+            One number per part (bins,), the lowest values first; empty if there are not two different values.
+        """
         found = self._view.rows("SELECT id FROM {tables}.field WHERE name = %s AND type = %s", field, kind)
         low, high = map(float, self._extremes(found[0][0])) if found else (0.0, 0.0)
         width = high - low
@@ -81,7 +93,15 @@ class FieldReader:
         return counts
 
     def dates(self, field: str, where: Where | None = None) -> tuple[Ids, NDArray[np.int64]]:
-        """Return the documents that a filter leaves and that have a date in a field, and the latest date of each."""
+        """Return the documents that a filter leaves and that have a date in a field.
+
+        Args:
+            field: a metadata field as filters write it, or `modified`. In a field without dates, a whole number of four
+                digits is a year.
+
+        Returns:
+            Their ids in ascending order (n,), and the latest date of each in microseconds since 1970 (n,).
+        """
         select = (
             "SELECT v.document_id, max(v.{number}) FROM {tables}.field f JOIN {tables}.field_value v"
             " ON v.field_id = f.id WHERE f.name = %s AND f.type = %s GROUP BY v.document_id ORDER BY v.document_id"

@@ -16,7 +16,7 @@ class LedgerReader:
     _view: View
 
     def files(self) -> dict[str, KnownFile]:
-        """Return every file of the ledger by its path; entries that are gone are left out."""
+        """Return every file of the ledger, by path. Entries that are gone are left out."""
         by_id: dict[int, tuple[str, Stamp, list[tuple[str, LedgerState, Reason]], set[str]]] = {
             id_: (path, Stamp(size, mtime_ns, int(inode), read_ns), [], set())
             for id_, path, size, mtime_ns, inode, read_ns in self._view.rows(
@@ -39,13 +39,13 @@ class LedgerReader:
         }
 
     def ledger(self, state: str | None = None) -> Iterator[LedgerRow]:
-        """Return the rows in the order they were written; with a state only the rows of this state."""
+        """Yield the rows of the ledger in the order they were written; with a state only the rows of this state."""
         if state is None:
             return self._rows("ORDER BY l.id")
         return self._rows("WHERE l.state = %s ORDER BY l.id", state)
 
     def ledger_of_documents(self) -> Iterator[LedgerRow]:
-        """Return the rows whose uri is a document."""
+        """Yield the rows of the ledger whose uri is a document, in no particular order."""
         return self._rows("JOIN {tables}.document d ON d.{key} = l.{key}")
 
     def file_of(self, uri: str) -> tuple[LedgerRow, Stamp] | None:
@@ -63,11 +63,11 @@ class LedgerReader:
         return None
 
     def noted(self) -> Iterator[LedgerRow]:
-        """Return the rows that have notes, in the order they were written."""
+        """Yield the rows of the ledger that have notes, in the order they were written."""
         return self._rows("WHERE l.notes <> '' ORDER BY l.id") if self._view.has_notes() else iter(())
 
     def noted_count(self) -> int:
-        """Return the number of rows that have notes."""
+        """Return the number of rows of the ledger that have notes."""
         if not self._view.has_notes():
             return 0
         ((count,),) = self._view.rows("SELECT count(*) FROM {tables}.ledger WHERE notes <> ''")
@@ -86,11 +86,11 @@ class LedgerReader:
         )
 
     def ledger_counts(self) -> dict[str, int]:
-        """Return the number of rows of each state."""
+        """Return the number of rows of each state that occurs."""
         return dict(self._view.rows("SELECT state, count(*) FROM {tables}.ledger GROUP BY state ORDER BY state"))
 
     def ledger_reasons(self) -> list[ReasonCount]:
-        """Return every reason that is not empty, with the number of its rows."""
+        """Return every reason of the ledger, with the number of its rows, in no particular order."""
         selected = self._view.rows(
             "SELECT state, reason, count(*) FROM {tables}.ledger WHERE reason <> '' AND reason NOT LIKE %s"
             " GROUP BY state, reason",

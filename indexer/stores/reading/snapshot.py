@@ -1,4 +1,4 @@
-"""One commit of an index as a `Snapshot`, over the view of any engine."""
+"""One commit of an index, over the view of any engine."""
 
 from __future__ import annotations
 
@@ -35,7 +35,14 @@ from indexer.stores.words.word_ranking import Words
 
 
 class Snapshot(DocumentReader, FieldReader, LedgerReader):
-    """A `Snapshot` of `indexer.stores.port`: valid as long as the view is open."""
+    """One consistent state of an index: everything that is read through it belongs to the same commit.
+
+    It is valid as long as the view is open.
+
+    Raises:
+        FilterError: a filter does not fit the fields of the index.
+        IndexDamaged: a stored row does not match its checksum.
+    """
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -44,49 +51,67 @@ class Snapshot(DocumentReader, FieldReader, LedgerReader):
 
     @property
     def settings(self) -> Settings:
+        """The settings of the index."""
         return self._view.state.settings
 
     @property
     def documents(self) -> int:
+        """Number of documents."""
         return self._view.state.documents
 
     @property
     def passages(self) -> int:
+        """Number of passages."""
         return self._view.state.passages
 
     @property
     def version(self) -> Hashable:
+        """A key of this commit: a result that was computed from a snapshot is valid for all with an equal version."""
         return self._view.state.version
 
     @property
     def history(self) -> str:
+        """A key of this index, the same for all its commits. A copy of the index has another."""
         return self._view.state.history
 
     @property
     def notes(self) -> tuple[str, ...]:
+        """Facts about this state that the caller should know, such as a damaged segment that the catalog replaces.
+
+        Read them after ranking, because ranking by words may add to them. Every snapshot has the notes of its state, so
+        that each question gets them and not only the first question.
+        """
         return (*self._view.notes, *self._words_notes)
 
     @property
     def fields(self) -> Mapping[str, Collection[Type]] | None:
+        """The types of each metadata field that some document has; None if there is no document."""
         fields = self._view.state.fields
         return fields and {name: types for name, types in fields.items() if name not in COLUMNS}
 
     # filters
 
     def matches(self, uri: str, where: Where) -> bool:
+        """Return whether a filter leaves this document. For an unknown uri it is False, even if the filter is wrong."""
         rows = self._view.rows("SELECT id FROM {tables}.document WHERE {key} = %s", self._view.key_of(uri))
         return bool(rows) and self._view.select(where).has(rows[0][0])
 
     def count(self, where: Where) -> int:
+        """Return how many documents a filter leaves."""
         return self._view.select(where).documents
 
     def uris(self, where: Where | None = None) -> list[str]:
+        """Return the uris of the documents that a filter leaves, in the order they were added."""
         return self._column("uri", where)
 
     def paths(self, where: Where | None = None) -> list[str]:
+        """Return the path of each document that a filter leaves and that has one, in the order they were added."""
         return [path for path in self._column("path", where) if path]
 
     def corrected(self, question: str) -> str:
+        """Return a question with similar words of the index in place of words that no text has; empty if there are
+        none to replace."""
+
         def text_of(passage: int) -> str:
             (found,) = self.passages_by_id([passage])
             return f"{found.title} {found.text}"
@@ -94,6 +119,7 @@ class Snapshot(DocumentReader, FieldReader, LedgerReader):
         return corrected(question, self._view.words(), text_of)
 
     def first_passages(self, k: int, where: Where | None, sort: Sort) -> tuple[list[int], int]:
+        """Return the first passage of each of the k first documents in an order, and how many documents there are."""
         select, ids = "SELECT id, title, uri, modified FROM {tables}.document", self._ids(where)
         rows = self._view.rows(select) if ids is None else self._view.rows_of(f"{select} WHERE id = ANY(%s)", ids)
         if sort == "title":
@@ -119,10 +145,13 @@ class Snapshot(DocumentReader, FieldReader, LedgerReader):
     # ranking
 
     def holding(self, conditions: Conditions, where: Where | None, unit: Unit) -> int:
+        """Return how many units that a filter leaves meet all conditions."""
         words = self._open_words()
         return words.of(unit).count_of(candidates.restriction(self._view, words, where, conditions))
 
     def similar_words(self, word: str) -> list[str]:
+        """Return words of the index that are spelled like a word of a condition, the most similar first; none if a text
+        has the word itself."""
         return self._open_words().documents.near_terms(word, "exact")
 
     def dense(
@@ -134,12 +163,41 @@ class Snapshot(DocumentReader, FieldReader, LedgerReader):
         exact: bool = False,
         conditions: Conditions = (),
     ) -> Ranking:
+        """Rank the k units nearest to a vector by cosine, each by its best passage.
+
+        Args:
+            vector: unit vector (dimensions,), float32.
+            where: a filter; None allows every document.
+            unit: rank documents, or passages.
+            exact: use brute force.
+            conditions: each unit of the ranking meets all of them.
+
+        Returns:
+            A ranking of min(k, matched) units, whatever the filter and the conditions.
+        """
         limit = self._open_words().limit(conditions, unit) if conditions else None
         return dense.rank(self._view.select(where, limit), vector, k, unit, exact)
 
     def words(
         self, text: str, k: int, where: Where | None = None, unit: Unit = "document", conditions: Conditions = ()
     ) -> Ranking:
+        """Rank the k best units that hold a word of a text; documents by all their words, each with its best passage.
+
+        Scores are BM25 with k1 = 1.2 and b = 0.75, with statistics of the whole collection even under a filter. The
+        length of a text is rounded to one byte as in Lucene. The constants of fusion assume exactly these scores:
+        another formula, or statistics per shard, would make hybrid ranking worse without an error.
+
+        A text without a word to search by is possible with conditions. Then all units that meet the conditions are
+        ranked, by the words that the conditions require; units without a score follow in the order they were added.
+
+        Args:
+            where: a filter; None allows every document.
+            unit: rank documents, or passages.
+            conditions: each unit of the ranking meets all of them.
+
+        Raises:
+            NoWords: the text has no words, or only stop words, and there are no conditions.
+        """
         words = self._open_words()
         restriction = candidates.restriction(self._view, words, where, conditions)
         return words.rank(text, k, restriction, unit, conditions)
@@ -154,16 +212,25 @@ class Snapshot(DocumentReader, FieldReader, LedgerReader):
         exact: bool,
         conditions: Conditions = (),
     ) -> Candidates:
+        """Return the `depth` best units of `dense` and of `words` together, each with both scores.
+
+        Args:
+            vector: unit vector (dimensions,), float32.
+            text: the question; if it has no words, only the dense leg gives candidates.
+            where, unit, exact, conditions: see `dense`.
+        """
         terms = stored_analysis(self.settings.language).question_terms(text)
         words = self._open_words() if terms else None  # first, because it may raise WordsBuilding
         ranking = self.dense(vector, depth, where, unit, exact, conditions)
         return candidates.join(self._view, vector, terms, ranking, words, depth, where, unit, conditions)
 
     def word_statistics(self, text: str) -> WordStatistics:
+        """Return the statistics by which BM25 weighs the terms of a question in this index."""
         terms = stored_analysis(self.settings.language).question_terms(text)
         return self._open_words().statistics(terms) if terms else WordStatistics()
 
     def weighed_by(self, statistics: WordStatistics) -> Snapshot:
+        """Return this snapshot for one question whose BM25 scores follow the statistics of several indexes."""
         weighed = copy(self)
         weighed._word_statistics = statistics
         return weighed
@@ -176,12 +243,18 @@ class Snapshot(DocumentReader, FieldReader, LedgerReader):
     # the whole index
 
     def sample(self, count: int, seed: int = 0) -> Sample:
+        """Return `count` random passages, or all if there are fewer. A copy of the index gives the same passages."""
         ids = self._view.passage_ids()
         if len(ids) > count:  # drawn by the order of addition, so that a copy of the index gives the same passages
             ids = np.sort(np.random.default_rng(seed).choice(ids, count, replace=False))
         return Sample(ids, vectors_by_id(self._view, ids))
 
     def nearest_pairs(self, count: int, min_score: float) -> PassagePairs:
+        """Return the `count` most similar pairs of passages of different documents, provably.
+
+        Args:
+            min_score: leave out pairs with a lower cosine.
+        """
         from indexer.stores.pairs import nearest_pairs
 
         ids, documents, rows = stored_rows(self._view)
@@ -189,6 +262,7 @@ class Snapshot(DocumentReader, FieldReader, LedgerReader):
         return PassagePairs(ids[pairs.first], ids[pairs.second], pairs.scores, len(ids))
 
     def info(self) -> Info:
+        """Return the state of the store in numbers."""
         state, storage = self._view.state, self._view.storage()
         return Info(
             documents=state.documents,
@@ -206,10 +280,16 @@ class Snapshot(DocumentReader, FieldReader, LedgerReader):
         )
 
     def recall(self) -> Recall:
+        """Measure how many of the nearest passages a search finds."""
         from indexer.stores.reading.recall import NEIGHBOURS, QUESTIONS, measure_recall
 
         rows = self.sample(3 * QUESTIONS, seed=1).vectors
         return measure_recall(rows, lambda vector, exact: self.dense(vector, NEIGHBOURS, None, "passage", exact))
 
     def check(self, meaning: Meaning | None) -> CheckReport:
+        """Verify everything that is stored and everything that is derived from it, without a lock.
+
+        Args:
+            meaning: what the hashes of embedded content were made with; None leaves those out.
+        """
         return self._view.check(meaning)

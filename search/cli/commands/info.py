@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from indexer.encoders import Recipe
     from indexer.encoders.runtime_rule import Choice
     from indexer.stores.addresses.side_index import SideIndex
-    from indexer.stores.port import Info, ReasonCount, Snapshot
+    from indexer.stores.port import Info, ReasonCount
+    from indexer.stores.reading.snapshot import Snapshot
 
 _SHOWN_REASONS = 5
 _SHOWN_FIELDS = 10

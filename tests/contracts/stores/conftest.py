@@ -9,7 +9,7 @@ import pytest
 from contracts.stores.suite import ENGINES, SETTINGS, Engine
 
 from indexer.settings import Settings
-from indexer.stores.port import Store
+from indexer.stores.reading.store import Store
 
 
 @pytest.fixture(params=ENGINES)

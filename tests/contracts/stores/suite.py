@@ -27,7 +27,9 @@ from indexer.stores import port
 from indexer.stores.addresses.life_cycle import create
 from indexer.stores.addresses.open import engine_of
 from indexer.stores.hashes import content_hash, row_hash
-from indexer.stores.port import Batch, Conditions, EmbeddedDocument, Hashes, Passage, Ranking, Snapshot, Store, Unit
+from indexer.stores.port import Batch, Conditions, EmbeddedDocument, Hashes, Passage, Ranking, Unit
+from indexer.stores.reading.snapshot import Snapshot
+from indexer.stores.reading.store import Store
 
 DIMENSIONS = 4
 SETTINGS = Settings(DIMENSIONS)

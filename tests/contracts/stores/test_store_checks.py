@@ -32,7 +32,8 @@ from indexer.ledger import HELD, NO_REASON, Code, LedgerState, Reason
 from indexer.records import Document, Span, Stamp
 from indexer.settings import Meaning
 from indexer.stores.addresses.copying import backup
-from indexer.stores.port import Batch, EmbeddedDocument, Hashes, LedgerRow, RunOutcome, Store, Writer
+from indexer.stores.port import Batch, EmbeddedDocument, Hashes, LedgerRow, RunOutcome
+from indexer.stores.reading.store import Store, Writer
 
 
 def test_what_is_exported_makes_a_store_with_the_same_answers(make: Callable[..., Store]) -> None:

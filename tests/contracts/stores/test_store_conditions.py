@@ -29,7 +29,8 @@ from contracts.stores.suite import (
 
 from indexer.filters.parse import parse
 from indexer.records import Span
-from indexer.stores.port import Condition, EmbeddedDocument, Store, Unit
+from indexer.stores.port import Condition, EmbeddedDocument, Unit
+from indexer.stores.reading.store import Store
 from indexer.stores.words.exact import exact_words
 
 DERIVED = [pytest.param(ENGINES[name], id=name) for name in ("folder", "postgres")]

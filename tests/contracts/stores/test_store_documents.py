@@ -37,7 +37,9 @@ from indexer.ledger import NO_REASON, Code
 from indexer.passages.cut import PassageSettings
 from indexer.records import Changes, Document, KnownFile, Section, Span, Stamp
 from indexer.settings import PERCENTILES, Calibration, Probed, Settings
-from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, ReasonCount, RunOutcome, Snapshot, Store
+from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, ReasonCount, RunOutcome
+from indexer.stores.reading.snapshot import Snapshot
+from indexer.stores.reading.store import Store
 from indexer.stores.vectors import from_blobs, to_blobs
 
 # documents

@@ -38,7 +38,8 @@ from indexer.filters.tree import (
     render,
 )
 from indexer.stores.fields.field_types import KEEPS_DATES, check_filter
-from indexer.stores.port import Batch, FieldValues, Sort, Store
+from indexer.stores.port import Batch, FieldValues, Sort
+from indexer.stores.reading.store import Store
 
 COLLECTION = [
     doc("a", "t", title="Apple", path="/x/a.txt", format="text", modified="2024-01-31T10:00:00Z",

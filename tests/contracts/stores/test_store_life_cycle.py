@@ -31,7 +31,8 @@ from indexer.records import Document
 from indexer.settings import Settings
 from indexer.stores.addresses.copying import backup
 from indexer.stores.addresses.life_cycle import draft
-from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, SideSlot, Store
+from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, SideSlot
+from indexer.stores.reading.store import Store
 
 
 def test_there_is_one_store_at_an_address(engine: Engine, store: Store, tmp_path: Path) -> None:

@@ -28,7 +28,8 @@ from contracts.stores.suite import (
 from indexer.errors import BadInput, NoWords
 from indexer.filters.parse import parse
 from indexer.records import Span, Vector
-from indexer.stores.port import Store, Unit
+from indexer.stores.port import Unit
+from indexer.stores.reading.store import Store
 
 # ranking by meaning
 
