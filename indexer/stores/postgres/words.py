@@ -41,8 +41,6 @@ from indexer.stores.words.word_ranking import Words
 if TYPE_CHECKING:
     from indexer.stores.words.tantivy_index import Engine, IndexedText
 
-_UNITS = ("documents", "passages")
-
 KEPT_PASSAGES = 2000
 """Minimum passages of a replica that is saved to disk. A smaller replica is rebuilt faster than a process starts."""
 
@@ -310,6 +308,10 @@ class _Base:
         self.documents: Ids = np.load(folder / "documents.npy", allow_pickle=False)
         self.commit = int((folder / "commit").read_text()) if (folder / "commit").exists() else None
 
+    def files(self) -> list[Path]:
+        """Return the files of both indexes."""
+        return [path for path in self.folder.glob("*/*") if path.suffix != ".lock"]
+
 
 _CHECKSUMS = "checksums.json"
 
@@ -355,6 +357,8 @@ class _Replica:
     """Two indexes that follow the database from one commit to the next. Only this process sees what it adds."""
 
     def __init__(self, view: View, base: _Base | None, note: str = "") -> None:
+        from indexer.stores.words.tantivy_index import link_indexes, open_indexes
+
         self._identity, self._analysis = _of(view), analysis_of(view)
         self._notes = (note,) if note else ()
         self._words: Words | None = None
@@ -365,8 +369,8 @@ class _Replica:
         self._folder: Path | None = None
         if base is not None:
             self._folder, self._remove = temporary_folder(self, "likewise-words-")
-            _link(base.folder, self._folder)
-        self._indexes = _open_indexes(self._folder, self._analysis)
+            link_indexes(base.files(), self._folder)
+        self._indexes = open_indexes(self._folder, self._analysis)
 
     def same(self, other: _Replica) -> bool:
         return self._identity == other._identity
@@ -411,12 +415,6 @@ def _of(view: View) -> tuple[object, ...]:
     return view.state.row.history, analysis_of(view)
 
 
-def _open_indexes(folder: Path | None, analysis: Analysis) -> list[Engine]:
-    from indexer.stores.words.tantivy_index import open_index
-
-    return [open_index(folder / unit if folder else None, analysis) for unit in _UNITS]
-
-
 def _fill(
     indexes: Sequence[Engine], view: View, analysis: Analysis, generation: int, held: Ids
 ) -> tuple[Ids, bool, bool]:
@@ -429,7 +427,7 @@ def _fill(
     Returns:
         The ids of the documents in them now; whether anything changed, and whether anything was deleted.
     """
-    from indexer.stores.words.tantivy_index import IndexWriter
+    from indexer.stores.words.tantivy_index import update_indexes
 
     changed: Ids | None = None
     if generation >= 0:
@@ -437,19 +435,9 @@ def _fill(
         changed = np.array([id_ for (id_,) in rows], np.int64)
         if not len(changed):
             return held, False, False
-    writers = [IndexWriter(index) for index in indexes]
     stale = np.intersect1d(changed, held) if changed is not None else np.empty(0, np.int64)
-    for writer in writers:
-        writer.remove(stale.tolist(), "document")
-    added = []
-    for document, passages in _texts(view, analysis, changed):
-        writers[0].add(document)
-        for passage in passages:
-            writers[1].add(passage)
-        added.append(document.document)
-    for writer in writers:
-        writer.commit()
-    documents = np.union1d(np.setdiff1d(held, stale), np.array(added, np.int64))
+    added = update_indexes(indexes, stale.tolist(), _texts(view, analysis, changed), "document")
+    documents = np.union1d(np.setdiff1d(held, stale), np.array([id_ for id_, _ in added], np.int64))
     return documents, True, bool(len(stale))
 
 
@@ -472,13 +460,15 @@ def _texts(view: View, analysis: Analysis, documents: Ids | None) -> Iterator[tu
 
 def _write(folder: Path, view: View, base: _Base | None) -> _Base:
     """Save a replica of a view to disk. It is made from all texts, or from an earlier replica and the changes since."""
+    from indexer.stores.words.tantivy_index import link_indexes, open_indexes
+
     analysis = analysis_of(view)
     temporary = folder / f"{secrets.token_hex(8)}.tmp"
     try:
         temporary.mkdir(parents=True)
         if base is not None:
-            _link(base.folder, temporary)
-        indexes = _open_indexes(temporary, analysis)
+            link_indexes(base.files(), temporary)
+        indexes = open_indexes(temporary, analysis)
         held = base.documents if base else np.empty(0, np.int64)
         documents, _, deleted = _fill(indexes, view, analysis, base.generation if base else -1, held)
         np.save(temporary / "documents.npy", documents, allow_pickle=False)
@@ -494,23 +484,6 @@ def _write(folder: Path, view: View, base: _Base | None) -> _Base:
         raise
     _sweep(folder, target)
     return _Base(target)
-
-
-def _link(source: Path, target: Path) -> None:
-    """Link the files of a replica into another folder. Links are enough, because the engine never changes a file of
-    terms."""
-    for unit in _UNITS:
-        (target / unit).mkdir(exist_ok=True)
-        for path in (source / unit).iterdir():
-            if path.suffix == ".lock":
-                continue
-            if path.suffix == ".json":  # the lists of files are rewritten
-                shutil.copy(path, target / unit / path.name)
-                continue
-            try:
-                os.link(path, target / unit / path.name)
-            except OSError:  # on another disk, or one without links
-                shutil.copyfile(path, target / unit / path.name)
 
 
 def _sweep(folder: Path, kept: Path) -> None:

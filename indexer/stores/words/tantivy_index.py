@@ -12,9 +12,11 @@ from __future__ import annotations
 import ctypes
 import json
 import math
+import os
+import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +34,9 @@ from indexer.stores.words.analysis import Analysis, Terms, characters, is_compou
 from indexer.stores.words.exact import BORDER, exact_words
 
 Engine: TypeAlias = tantivy.Index
+
+UNITS = ("documents", "passages")
+"""The indexes of a word index, by the folder of each."""
 
 _MAX_TERM_QUERIES = 200
 """Maximum ids that are looked up one by one. More ids are looked up as a set, which takes at least 0.3 ms."""
@@ -200,8 +205,55 @@ def _row_of(words: Sequence[str]) -> Query:
     return Query.phrase_query(_SCHEMA, "exact", list(words))
 
 
-def open_index(folder: Path | None, analysis: Analysis) -> Engine:
-    """Open the index in a folder, or make one there; without a folder make one in memory."""
+def open_indexes(folder: Path | None, analysis: Analysis) -> list[Engine]:
+    """Open the indexes of documents and of passages in a folder, or make them there; without a folder in memory."""
+    return [_open(None if folder is None else folder / unit, analysis) for unit in UNITS]
+
+
+def link_indexes(files: Iterable[Path], target: Path, link: Callable[[Path, Path], object] = os.link) -> None:
+    """Link the files of both indexes into another folder, where the indexes may be changed.
+
+    Links are enough, because the engine never changes a file of terms. It rewrites its lists of files, which are
+    copied.
+    """
+    for path in files:
+        linked = target / path.parent.name / path.name
+        linked.parent.mkdir(exist_ok=True)
+        if path.suffix == ".json":
+            shutil.copy(path, linked)
+            continue
+        try:
+            link(path, linked)
+        except OSError:  # on another disk, or one without links; a full one refuses the copy too
+            shutil.copyfile(path, linked)
+
+
+def update_indexes(
+    indexes: Sequence[Engine],
+    removed: Sequence[int],
+    texts: Iterable[tuple[IndexedText, list[IndexedText]]],
+    field: str = "id",
+) -> list[tuple[int, int]]:
+    """Remove texts by a field (`IndexWriter.remove`), and add documents with their passages.
+
+    Returns:
+        The id of each added document, and that of its last passage.
+    """
+    of_documents, of_passages = writers = [IndexWriter(index) for index in indexes]
+    for writer in writers:
+        writer.remove(removed, field)
+    added = []
+    for document, passages in texts:
+        of_documents.add(document)
+        for passage in passages:
+            of_passages.add(passage)
+        added.append((document.document, passages[-1].id))
+    for writer in writers:
+        writer.commit()
+    return added
+
+
+def _open(folder: Path | None, analysis: Analysis) -> Engine:
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
     index = Engine(_SCHEMA, None if folder is None else str(folder))

@@ -8,7 +8,6 @@ reader applies later additions and removals to an index of its own (reader.py).
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import shutil
 import sqlite3
@@ -30,8 +29,6 @@ from indexer.stores.words.analysis import Analysis, stored_analysis
 if TYPE_CHECKING:
     from indexer.stores.local.catalog.catalog import Catalog
     from indexer.stores.words.tantivy_index import Engine, IndexedText
-
-UNITS = ("documents", "passages")
 
 CATCH_UP_PASSAGES = 4096
 """Minimum changed passages before a writer catches up while documents are added. Every reader would need half a second
@@ -197,7 +194,7 @@ def _write(folder: Path, view: View, analysis: Analysis, base: WordFiles | None,
     Args:
         removed: passages that are in `base` but no longer exist.
     """
-    from indexer.stores.words.tantivy_index import open_index
+    from indexer.stores.words.tantivy_index import UNITS, link_indexes, open_indexes
 
     name = secrets.token_hex(8)
     target, temporary = folder / "words" / name, folder / "words" / f"{name}.tmp"
@@ -206,14 +203,9 @@ def _write(folder: Path, view: View, analysis: Analysis, base: WordFiles | None,
         for unit in UNITS:
             (temporary / unit).mkdir(parents=True)
         if base is not None:
-            # The engine never changes a file of terms, so links are enough. Only the lists of files are copied.
-            for path, (file, digest) in zip(paths(folder, base), json.loads(base.files).items(), strict=True):
-                if path.suffix == ".json":
-                    shutil.copy(path, temporary / file)
-                else:
-                    _link_or_copy(path, temporary / file)
-                    digests[file] = digest
-        indexes = [open_index(temporary / unit, analysis) for unit in UNITS]
+            link_indexes(paths(folder, base), temporary)
+            digests = {file: digest for file, digest in json.loads(base.files).items() if not file.endswith(".json")}
+        indexes = open_indexes(temporary, analysis)
         last_id = fill(indexes, view, analysis, base.last_id if base is not None else 0, removed)
         files = sorted(path for path in temporary.glob("*/*") if path.suffix != ".lock")
         _let_others_read(files, like=temporary)
@@ -248,13 +240,6 @@ def _let_others_read(files: Sequence[Path], like: Path) -> None:
                 file.chmod(mode)
 
 
-def _link_or_copy(path: Path, target: Path) -> None:
-    try:
-        os.link(path, target)
-    except OSError:  # some file systems have no links; a full one refuses the copy too
-        shutil.copyfile(path, target)
-
-
 def fill(indexes: Sequence[Engine], view: View, analysis: Analysis, after: int, removed: list[int]) -> int:
     """Bring the two indexes, of documents and of passages, up to a view.
 
@@ -265,19 +250,10 @@ def fill(indexes: Sequence[Engine], view: View, analysis: Analysis, after: int, 
     Returns:
         The highest passage id in them now.
     """
-    from indexer.stores.words.tantivy_index import IndexWriter
+    from indexer.stores.words.tantivy_index import update_indexes
 
-    writers = [IndexWriter(index) for index in indexes]
-    for writer in writers:
-        writer.remove(removed)
-    for document, passages in texts_after(view, after, analysis):
-        writers[0].add(document)
-        for passage in passages:
-            writers[1].add(passage)
-        after = passages[-1].id
-    for writer in writers:
-        writer.commit()
-    return after
+    added = update_indexes(indexes, removed, texts_after(view, after, analysis))
+    return added[-1][1] if added else after
 
 
 def sweep(views: Views, spared: str = "") -> None:

@@ -8,7 +8,6 @@ reader sees those changes.
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
 import tempfile
 import threading
@@ -24,7 +23,7 @@ from indexer.stores.local.catalog import queries
 from indexer.stores.local.catalog.connections import Identity, with_descriptors
 from indexer.stores.local.catalog.views import CommitState, Lineage, View
 from indexer.stores.local.catalog.word_files import WordFiles
-from indexer.stores.local.words.files import UNITS, analysis_of, dead_ids, fill, paths, read_record, verify
+from indexer.stores.local.words.files import analysis_of, dead_ids, fill, paths, read_record, verify
 from indexer.stores.port import Ids
 from indexer.stores.temporary import temporary_folder
 from indexer.stores.words.word_ranking import Words
@@ -121,6 +120,8 @@ class _Overlay:
 
     def __init__(self, folder: Path, view: View, row: WordFiles | None, problem: str = "") -> None:
         """`problem`: the reason for not using the writer's files, if there is one."""
+        from indexer.stores.words.tantivy_index import open_indexes
+
         self._identity, self._generation = _index_identity(view), -1
         self.name = row.name if row is not None else ""
         self._analysis = analysis_of(view)
@@ -140,27 +141,24 @@ class _Overlay:
         self._last_id, self._deleted = self._last_file_id, set[int]()
         self._added: Ids = np.empty(0, np.int64)
         if not usable:
-            self._indexes = self._open()
+            self._indexes = open_indexes(None, self._analysis)
         self._words: Words | None = None
         self.has_written = False  # when it last advanced
 
     def _open_linked(self, folder: Path, row: WordFiles) -> list[Engine]:
         """Open the indexes over a writer's files, in a folder of links to them."""
+        from indexer.stores.words.tantivy_index import link_indexes, open_indexes
+
         verify(folder, row)
         links, remove = temporary_folder(self, "likewise-words-")
         try:
-            _link(folder, row, links)
+            link_indexes(paths(folder.absolute(), row), links, os.symlink)
             self._links, self._remove_links = links, remove
-            return self._open()
+            return open_indexes(links, self._analysis)
         except BaseException:
             self._links = None
             remove()
             raise
-
-    def _open(self) -> list[Engine]:
-        from indexer.stores.words.tantivy_index import open_index
-
-        return [open_index(self._links / unit if self._links else None, self._analysis) for unit in UNITS]
 
     def close(self) -> None:
         if self._links is not None:
@@ -217,17 +215,6 @@ class _Overlay:
             self._has_deletions = self._has_deletions or bool(removed)
         self._added = alive
         return changed
-
-
-def _link(folder: Path, row: WordFiles, links: Path) -> None:
-    """Link to the files of a word index. Its lists of files are copied instead, because changes rewrite them."""
-    for path in paths(folder.absolute(), row):
-        target = links / path.parent.name / path.name
-        target.parent.mkdir(exist_ok=True)
-        if path.suffix == ".json":
-            shutil.copy(path, target)
-        else:
-            target.symlink_to(path)
 
 
 def _was_replaced(folder: Path, row: WordFiles) -> bool:
