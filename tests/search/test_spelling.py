@@ -74,6 +74,16 @@ def test_of_equally_similar_words_the_most_frequent_is_meant(tmp_path: Path, enc
         assert opened.search("bazge", mode="words").did_you_mean == "barge"
 
 
+def test_words_are_compared_as_they_are_written(tmp_path: Path, encoder: Any) -> None:
+    """The stems anot, annot and anoth are equally alike, and "another" is frequent."""
+    with Index.create(tmp_path / "x.index", model=encoder) as index:
+        index.add([Document(str(n), f"another text {n}") for n in range(4)])
+        index.add([Document("a", "annotations of types"), Document("r", "recipients of letters")])
+    with Searcher(tmp_path / "x.index", encoder) as opened:
+        assert opened.search("anotations", mode="words").did_you_mean == "annotations"
+        assert opened.search("recipes", mode="words").did_you_mean == ""  # three letters fewer
+
+
 def test_middles_are_the_rows_nearest_to_the_middle_of_each_group() -> None:
     angles = np.radians([0, 10, 20, 90, 100, 180])
     vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable
 
@@ -13,6 +12,9 @@ _WORD = re.compile(r"[^\W\d_]{4,}")
 
 _MAX_WORDS = 16
 """Maximum words of a question that is corrected. A longer one is a text that was pasted, and each word takes time."""
+
+_MAX_EDITS = 2
+"""Maximum letters by which the replacement differs, which is Lucene's limit too. Stems alone are alike too often."""
 
 
 def corrected(question: str, words: Words, text_of: Callable[[int], str]) -> str:
@@ -28,13 +30,17 @@ def corrected(question: str, words: Words, text_of: Callable[[int], str]) -> str
         terms = words.analysis.terms(match[0])
         if len(terms) != 1:  # a stop word, or a script without spaces
             return match[0]
+        spelled: list[str] = []
         for near in words.passages.near_terms(terms[0]):
             for id_ in words.passages.search({near: ""}, 1).ids.tolist():
                 written = dict.fromkeys(_WORD.findall(text_of(id_).lower()))
-                spelled = [word for word in written if near in words.analysis.terms(word)]
-                if spelled:
-                    (best,) = difflib.get_close_matches(match[0].lower(), spelled, n=1, cutoff=0.0)
-                    return str(best)
+                spelled += [word for word in written if near in words.analysis.terms(word)]
+        if spelled:
+            from rapidfuzz.distance import OSA  # here, because importing it takes 20 ms, and few questions need it
+
+            edits, _, best = min((OSA.distance(match[0].lower(), word), at, word) for at, word in enumerate(spelled))
+            if edits <= _MAX_EDITS:
+                return best
         return match[0]
 
     if len(_WORD.findall(question)) > _MAX_WORDS:

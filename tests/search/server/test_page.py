@@ -638,6 +638,50 @@ def test_all_indexes_are_asked_together(tab: Tab) -> None:
     expect(tab.page.locator("#status")).to_have_text("More like “Number 3”")
 
 
+def _answer(hits: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return an answer of the service with hits that say only what a test is about."""
+    whole = {"title": "T", "text": "b", "start": 0, "end": 1, "score": 1, "metadata": {}, "why": {}, "format": None}
+    whole |= {"page": None, "line": None, "heading": None, "path": None, "modified": None}
+    answer = {"query": "x", "mode": "hybrid", "matched": len(hits), "exact": True, "answered": True, "notes": []}
+    return answer | {"hits": [whole | hit for hit in hits]}
+
+
+@in_browser
+def test_places_never_begin_with_the_folders_of_the_server(tab: Tab) -> None:
+    """Files of two indexes have only the folder of the disk in common."""
+    where = {"a": ["/srv/one/in/a.txt", "/srv/one/b.txt"], "b": ["/mnt/x/y/c.txt", "/tmp/z/d.txt"]}
+    hits = [
+        {"uri": path, "index": index, "path": path, "metadata": {"subject": "T", "n": at}}
+        for index, paths in where.items()
+        for at, path in enumerate(paths)
+    ]
+    tab.page.route("**/search", lambda route: route.fulfill(json=_answer(hits)))
+    tab.go("?index=*&q=x")
+    expect(tab.page.locator("#hits .place")).to_have_text(["a in/a.txt", "a b.txt", "b y/c.txt", "b z/d.txt"])
+    expect(tab.page.locator("#hits .values")).to_have_text(["n 0", "n 1"] * 2)  # the subject is the title
+
+
+@in_browser
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_long_title_leaves_room_for_the_text(tab: Tab, width: int) -> None:
+    title = "Donaudampfschifffahrtsgesellschaft" * 20
+    document = {"uri": "a", "title": title, "text": "b", "metadata": {}, "sections": [], "original": None}
+    document |= {"path": None, "format": None, "modified": None}
+    tab.page.route("**/search", lambda route: route.fulfill(json=_answer([{"uri": "a", "title": title}])))
+    tab.page.route("**/document?*", lambda route: route.fulfill(json=document))
+    tab.page.set_viewport_size({"width": width, "height": 900})
+    tab.go("?q=x")
+    link = tab.page.locator("#hits a.title")
+    expect(link).to_have_text(title)
+    lines = "node => node.clientHeight / parseFloat(getComputedStyle(node).lineHeight)"
+    assert tab.page.locator("#hits h2").evaluate(lines) < 3.5
+    assert tab.page.locator(".bar").evaluate("node => node.clientHeight") < 70  # all in one line
+    link.click()
+    expect(tab.page.locator("#found")).to_have_text("b")
+    assert tab.page.locator("#reader-title").evaluate(lines) < 3.5
+    assert tab.page.locator("#reader-title").get_attribute("title") == title
+
+
 @in_browser
 def test_without_a_question_all_indexes_are_listed(tab: Tab) -> None:
     tab.go("?index=*&view=map&like=moon")

@@ -13,14 +13,14 @@ const LONG_VALUE = 48;
 export const titleOf = (hit) => hit.title.trim() || lastPart(hit.uri);
 const fileOf = (hit) => hit.path ?? (hit.uri.startsWith("/") ? hit.uri : null);
 
-/** Return the folder, with "/" at its end, that holds the files of all hits; empty if there are not two folders. */
-function commonFolder(hits) {
-  const files = hits.map(fileOf).filter(Boolean).sort();
-  if (new Set(files).size < 2) return "";
+/** Return the folder, with "/" at its end, that holds the files of all hits of an index; empty if it is that of the disk. */
+function commonFolder(hits, index) {
+  const files = hits.filter((hit) => hit.index === index).map(fileOf).filter(Boolean).sort();
   const [first, last] = [files[0], files.at(-1)];
+  if (first === last) return "";
   let same = 0;
   while (same < first.length && first[same] === last[same]) same += 1;
-  return first.slice(0, first.lastIndexOf("/", same - 1) + 1);
+  return first.slice(0, first.lastIndexOf("/", same - 1) + 1).replace(/^\/$/, "");
 }
 
 /**
@@ -29,7 +29,7 @@ function commonFolder(hits) {
  */
 export function placeOf(hit, hits = []) {
   const file = fileOf(hit);
-  const folder = commonFolder(hits);
+  const folder = commonFolder(hits, hit.index);
   const oneFile = hits.length > 1 && file && hits.every((other) => fileOf(other) === file);
   const name = file && folder && file.startsWith(folder) ? file.slice(folder.length) : file?.split("/").slice(-2).join("/") ?? hit.uri;
   const source = oneFile ? "" : name;
@@ -126,7 +126,7 @@ function valuesOf(hits, order) {
   for (const pair of every.flatMap((values) => [...new Set(values.map((value) => JSON.stringify(value)))])) many.set(pair, (many.get(pair) ?? 0) + 1);
   const place = (name) => (order.indexOf(name) + order.length + 1) % (order.length + 1);
   const isLong = (value) => String(value).length > LONG_VALUE;
-  return every.map((values) => values.filter((value) => !isMeasure(value[0]) && (hits.length < 3 || many.get(JSON.stringify(value)) < hits.length))
+  return every.map((values, at) => values.filter((value) => !isMeasure(value[0]) && value[1] !== hits[at].title && (hits.length < 3 || many.get(JSON.stringify(value)) < hits.length))
     .sort((one, other) => place(one[0]) - place(other[0]) || isLong(one[1]) - isLong(other[1])).slice(0, SHOWN_VALUES));
 }
 

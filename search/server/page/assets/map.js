@@ -139,6 +139,7 @@ export class MapView {
     }, element("span", { className: `swatch colour-${at}`, aria: { hidden: "true" } }), ` ${nameOf(region)}`,
     element("span", { className: "count" }, region.documents.toLocaleString("en")))));
     const order = largest.map((region, at) => [region.documents, rows[at]]).sort(([one], [other]) => other - one);
+    byId("map-regions").parentElement.hidden = !rows.length;
     byId("map-regions").replaceChildren(...order.map(([, row]) => row));
   }
 

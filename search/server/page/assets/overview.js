@@ -50,7 +50,7 @@ export function drawOverview(into, index, overview, actions) {
     regions.length > 0 && element("div", { className: "regions" },
       element("h2", {}, "What is in here"),
       element("ul", {}, ...regions.map(({ name, documents, central }) => element("li", {},
-        element("h3", { dir: "auto" }, name, " ", element("span", { className: "count" }, counted(documents, "document"))),
+        element("h3", { dir: "auto" }, name, " ", element("span", { className: "count", dir: "ltr" }, counted(documents, "document"))),
         element("ul", {}, ...central.map(({ uri, title }) => element("li", {}, element("a", {
           href: actions.href(uri),
           dir: "auto",

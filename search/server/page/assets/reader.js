@@ -73,7 +73,7 @@ export class Reader {
       clearTimeout(waiting);
       if (signal.aborted) return;
       this.#document = document_;
-      byId("reader-title").textContent = titleOf(document_);
+      byId("reader-title").textContent = byId("reader-title").title = titleOf(document_);
       byId("reader-place").textContent = placeOf({ ...document_, ...placeIn(document_, at), ...hit });
       this.mark(this.#hit);
     } catch (error) {
