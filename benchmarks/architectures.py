@@ -1,6 +1,7 @@
-"""Small models of every architecture that transformers encodes texts with: random weights, and a real tokenizer.
+"""Models with random weights and a real tokenizer: small ones of every architecture, and known ones at real size.
 
-Tests and `python -m benchmarks.precision` make their folders. Nothing is fetched.
+Tests, `python -m benchmarks.precision` and `python -m benchmarks.encode_speed --models` make their folders. Nothing is
+fetched.
 """
 
 from __future__ import annotations
@@ -146,26 +147,72 @@ ARCHITECTURES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """The name of transformers' class without "Model", and its configuration, by `model_type`."""
 
+_BERT_BASE: dict[str, Any] = {"max_position_embeddings": 514}
+_ROBERTA_BASE: dict[str, Any] = {**_BERT_BASE, "pad_token_id": 1, "layer_norm_eps": 1e-5}
+REAL_SIZES: dict[str, tuple[str, dict[str, Any]]] = {
+    "MiniLM (6 layers)": (
+        "bert",
+        {**_BERT_BASE, "hidden_size": 384, "num_hidden_layers": 6, "intermediate_size": 1536},
+    ),
+    "BERT base": ("bert", _BERT_BASE),
+    "XLM-R base": ("xlm-roberta", _ROBERTA_BASE),
+    "MPNet base": ("mpnet", _ROBERTA_BASE),
+    "ModernBERT base": ("modernbert", {}),
+    "Nomic": ("nomic_bert", {}),
+    "EmbeddingGemma": (
+        "gemma3_text",
+        {
+            "hidden_size": 768,
+            "num_hidden_layers": 24,
+            "num_attention_heads": 3,
+            "num_key_value_heads": 1,
+            "head_dim": 256,
+            "intermediate_size": 1152,
+            "sliding_window": 512,
+            "use_bidirectional_attention": True,
+        },
+    ),
+    "Qwen3 (8 layers of 28)": (
+        "qwen3",
+        {
+            "hidden_size": 1024,
+            "num_hidden_layers": 8,
+            "num_attention_heads": 16,
+            "num_key_value_heads": 8,
+            "head_dim": 128,
+            "intermediate_size": 3072,
+        },
+    ),
+}
+"""Architecture and configuration of known models at real size, with the vocabulary of the default model. What is left
+out is the default of transformers, which is the base size."""
 
-def make_folder(name: str, folder: Path) -> Path:
-    """Save a model of an architecture with the default model's tokenizer into `folder`, which is made; return it."""
+
+def make_folder(name: str, folder: Path, settings: dict[str, Any] | None = None) -> Path:
+    """Save a model of an architecture with the default model's tokenizer into `folder`, which is made; return it.
+
+    Args:
+        settings: the configuration of a model at real size, whose weights stay as transformers draws them; None is the
+            small one.
+    """
     import torch
     import transformers
 
-    kind, settings = ARCHITECTURES[name]
+    kind, small = ARCHITECTURES[name]
     source = find_model(DEFAULT_MODEL)
     folder.mkdir(parents=True)
     shutil.copy(source / "tokenizer.json", folder)
     names = {"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]", "unk_token": "[UNK]"}
-    tokenizer = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 128, **names}
+    limit = 128 if settings is None else 256
+    tokenizer = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": limit, **names}
     (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer), encoding="utf-8")
     ids = {"vocab_size": 30522, "pad_token_id": 0, "bos_token_id": 101, "eos_token_id": 102}
-    config = getattr(transformers, f"{kind}Config")(**{**ids, **settings})
+    config = getattr(transformers, f"{kind}Config")(**{**ids, **(small if settings is None else settings)})
     encoder_only = kind in ("T5", "MT5", "UMT5")
     torch.manual_seed(3)
     model = getattr(transformers, f"{kind}{'Encoder' if encoder_only else ''}Model")(config)
     for parameter in model.parameters():  # larger than the usual start, so that layers and tokens differ
-        if parameter.dim() > 1:
+        if settings is None and parameter.dim() > 1:
             torch.nn.init.normal_(parameter, std=0.15)
     model.save_pretrained(folder)
     return folder

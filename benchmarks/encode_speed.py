@@ -1,12 +1,15 @@
 """Indexing throughput of the encoder against plain sentence-transformers, side by side in one run.
 
     python -m benchmarks.encode_speed [--texts 512] [--repeats 5] [--profile] [--compile]
+    python -m benchmarks.encode_speed --models [NAME ...]
 
 Real text (SciFact titles and abstracts cut at 256 tokens, from $LIKEWISE_EVAL_DATA), the default model, the same
 threads for everybody, repeats taken in turn, medians. Beside the ratio it prints the fraction reached of this
 machine's bfloat16 matrix product, measured in the same run, and with --profile where the time goes. --compile prints
 only the CPU seconds of compiling the model for OpenVINO and of both runtimes, with one thread each, for passages and
-for their titles, and the number of texts after which OpenVINO has repaid compiling.
+for their titles, and the number of texts after which OpenVINO has repaid compiling. --models prints the wall time of
+calls of 32 and of 6 passages for the architectures of REAL_SIZES with random weights: both runtimes of likewise beside
+sentence-transformers, and, for what likewise computes itself, the path through transformers with the same batches.
 """
 
 from __future__ import annotations
@@ -17,9 +20,12 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.architectures import REAL_SIZES, make_folder
 from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from indexer.encoders.compilation.export import compile_encoder
@@ -27,6 +33,7 @@ from indexer.encoders.load import load_encoder
 from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.recipes.locate import DEFAULT_MODEL, find_model
 from indexer.encoders.runtime_rule import choose_runtime
+from indexer.encoders.torch.automodel import AutoModel
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.encoders.torch.int8 import Int8Encoder
 
@@ -40,8 +47,11 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--models", nargs="*", choices=REAL_SIZES, metavar="NAME")
     arguments = parser.parse_args()
     print(machine())
+    if arguments.models is not None:
+        return _models(arguments.models or list(REAL_SIZES), arguments.repeats)
     if arguments.compile:
         return _compiling(arguments.texts, arguments.repeats)
     texts = _texts(arguments.texts)
@@ -98,6 +108,42 @@ def _compiling(count: int, repeats: int) -> None:
         print(f"{len(texts)} {kind} of {tokens:.0f} tokens: {runs} s of CPU", end="; ")
         saved = (seconds["torch"] - seconds["OpenVINO"]) / len(texts)
         print(f"compiling is repaid after {cost / saved:,.0f}" if saved > 0 else "OpenVINO never repays compiling")
+
+
+def _models(names: list[str], repeats: int) -> None:
+    """Print how many times as fast as sentence-transformers in float32 (in brackets: bfloat16) each model is."""
+    choice = choose_runtime("auto", "cpu")
+    print(f"{_threads()} threads; the rule chooses {choice.name}: {choice.reason}\n")
+    print("| model | texts a call | seconds, float32 | torch | OpenVINO | torch to transformers |\n|" + " --- |" * 6)
+    for name in names:
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = make_folder(REAL_SIZES[name][0], Path(temporary) / "model", REAL_SIZES[name][1])
+            ways = _ways(folder)
+            for texts in (_texts(32), _texts(6)):
+                seconds = _in_turns({way: partial(run, texts) for way, run in ways.items()}, repeats)
+                whole, half = seconds["float32"], seconds["bfloat16"]
+                cells = [f"{whole / seconds[way]:.1f} ({half / seconds[way]:.1f})" for way in ("torch", "OpenVINO")]
+                through = f"{seconds['transformers'] / seconds['torch']:.2f}" if "transformers" in seconds else ""
+                print(f"| {name} | {len(texts)} | {whole:.2f} | {' | '.join(cells)} | {through} |", flush=True)
+
+
+def _ways(folder: Path) -> dict[str, Callable[[list[str]], Any]]:
+    """Return the ways of encoding texts with a model whose weights are random."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+    fast = load_encoder(folder, runtime="torch", max_tokens=256)
+    assert isinstance(fast, TorchEncoder)
+    ways: dict[str, Callable[[list[str]], Any]] = {
+        "float32": SentenceTransformer(str(folder), device="cpu").encode,
+        "bfloat16": SentenceTransformer(str(folder), device="cpu").to(torch.bfloat16).encode,
+        "torch": partial(fast.encode, truncate=True),
+        "OpenVINO": partial(load_encoder(folder, runtime="openvino", max_tokens=256).encode, truncate=True),
+    }
+    if not isinstance(fast.transformer, AutoModel):
+        library = replace(fast, transformer=AutoModel(folder, fast.transformer.dtype, "cpu", False))
+        ways["transformers"] = partial(library.encode, truncate=True)
+    return ways
 
 
 def _contenders(texts: list[str], fast: TorchEncoder) -> dict[str, Callable[[], Any]]:

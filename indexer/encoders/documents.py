@@ -12,8 +12,15 @@ from typing import TYPE_CHECKING
 from indexer.encoders.chain.parts import on_torch, stays_on_torch
 from indexer.encoders.machine.hardware import Precision, cores
 from indexer.encoders.openvino.encoder import CompiledEncoder
+from indexer.encoders.openvino.kept import kept_folder
 from indexer.encoders.recipes.port import Encoder
-from indexer.encoders.runtime_rule import REPAYING_TEXTS, RUNTIME_VARIABLE, choose_runtime, named_runtime
+from indexer.encoders.runtime_rule import (
+    REPAYING_KEPT_TEXTS,
+    REPAYING_TEXTS,
+    RUNTIME_VARIABLE,
+    choose_runtime,
+    named_runtime,
+)
 from indexer.errors import LikewiseError
 from indexer.listener import Listener
 
@@ -47,10 +54,15 @@ class OpenvinoForDocuments:
             return None
         with self._lock:
             self._texts += texts
-            needed = self._texts >= REPAYING_TEXTS or named_runtime() == "openvino"
-            if self._usable and self._compiled is None and needed:
+            if self._usable and self._compiled is None and self._repaid(torch_encoder):
                 self._compiled = self._open(torch_encoder, listener)
             return self._compiled
+
+    def _repaid(self, torch_encoder: TorchEncoder) -> bool:
+        """Return whether enough texts came for OpenVINO to repay compiling the model, or opening it if it is kept."""
+        if self._texts >= REPAYING_TEXTS or named_runtime() == "openvino":
+            return True
+        return self._texts >= REPAYING_KEPT_TEXTS and kept_folder(torch_encoder.recipe, self._precision).is_dir()
 
     def failed(self, error: Exception, *, listener: Listener) -> None:
         """Use torch from now on, because OpenVINO raised this error; the listener receives a note."""

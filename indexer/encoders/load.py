@@ -69,8 +69,9 @@ def load_encoder(
             the last layer.
         combine: how several layers become one.
         runtime: the library that computes. `auto` is torch, but on a CPU without AMX for bfloat16 documents go to
-            OpenVINO from the 2,000th text on (runtime_rule.py). LIKEWISE_RUNTIME names another runtime for
-            documents. `torch` is always torch; `openvino` compiles once into the user's cache folder.
+            OpenVINO from the 2,000th text on, or the 100th if the model is already compiled (runtime_rule.py).
+            LIKEWISE_RUNTIME names another runtime for documents. `torch` is always torch; `openvino` compiles once
+            into the user's cache folder.
         precision: of the weights; `auto` is bfloat16 where the hardware has it, float32 otherwise; `int8` rounds the
             feed-forward layers to eight bits, and measures in `.loss` how far the vectors then differ (torch/int8.py).
         device: `cpu`, `cuda`, ...; `auto` is CUDA where there is one.

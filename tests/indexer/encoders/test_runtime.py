@@ -24,7 +24,7 @@ from indexer.encoders.compilation import export, graph
 from indexer.encoders.compilation.export import compile_encoder, compile_in_cache
 from indexer.encoders.compilation.graph import NotCompilable
 from indexer.encoders.openvino.encoder import CompiledEncoder
-from indexer.encoders.openvino.kept import keep
+from indexer.encoders.openvino.kept import keep, kept_folder
 from indexer.encoders.recipes import locate
 from indexer.encoders.registry import registered
 from indexer.encoders.runtime_rule import REPAYING_TEXTS, Choice, choose_runtime, runtime_of
@@ -186,6 +186,22 @@ def test_openvino_embeds_from_the_text_on_that_repays_compiling(tiny: Callable[[
         encoder.encode(7)  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="one string was given"):
         encoder.encode("a" * 100)
+
+
+def test_a_model_that_is_already_compiled_is_used_after_fewer_texts(
+    tiny: Callable[[str], Path], openvino: MadeUp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(documents, "REPAYING_KEPT_TEXTS", 8)
+    encoder = load_encoder(tiny("bert"))
+    encoder.encode(TEXTS[:8])
+    assert openvino.rows == []
+    kept_folder(encoder.recipe, "auto").mkdir(parents=True)
+    other = load_encoder(tiny("bert"))
+    other.encode(TEXTS[:7])
+    assert openvino.rows == []
+    other.encode(TEXTS[:1])
+    encoder.encode(TEXTS[:2])
+    assert openvino.rows == [1, 2]
 
 
 def test_many_texts_at_once_repay_compiling_at_once(
@@ -373,7 +389,7 @@ def test_an_index_mixes_vectors_of_both_runtimes_and_info_and_doctor_say_which_o
         encoder.encode([*TEXTS, "river " * 70])
     assert (caught.value.index, caught.value.limit) == (64, 64)
     assert caught.value.tokens > 64
-    why = "this CPU has no AMX for bfloat16; torch embeds a run's first 2,000 texts"
+    why = "this CPU has no AMX for bfloat16; torch embeds a run's first 2,000 texts, or 100 if the model is compiled"
     assert likewise("info", tmp_path / "x.index", "--json").json["runtime"] == {"name": "openvino", "reason": why}
     assert f"runtime    openvino on a CPU: {why}\n" in likewise("info", tmp_path / "x.index").out
     assert f"runtime    openvino: {why}\n" in likewise("doctor", tmp_path / "x.index").out
