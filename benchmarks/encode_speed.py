@@ -1,7 +1,7 @@
 """Indexing throughput of the encoder against plain sentence-transformers, side by side in one run.
 
     python -m benchmarks.encode_speed [--texts 512] [--repeats 5] [--profile] [--compile]
-    python -m benchmarks.encode_speed --models [NAME ...]
+    python -m benchmarks.encode_speed --models [NAME ...] [--cpu]
 
 Real text (SciFact titles and abstracts cut at 256 tokens, from $LIKEWISE_EVAL_DATA), the default model, the same
 threads for everybody, repeats taken in turn, medians. Beside the ratio it prints the fraction reached of this
@@ -10,6 +10,7 @@ only the CPU seconds of compiling the model for OpenVINO and of both runtimes, w
 for their titles, and the number of texts after which OpenVINO has repaid compiling. --models prints the wall time of
 calls of 32 and of 6 passages for the architectures of REAL_SIZES with random weights: both runtimes of likewise beside
 sentence-transformers, and, for what likewise computes itself, the path through transformers with the same batches.
+With --cpu it is the CPU seconds of calls of 6 passages with one thread, which other programs disturb less.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from typing import Any
 from benchmarks.architectures import REAL_SIZES, make_folder
 from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
-from indexer.encoders.compilation.export import compile_encoder
+from indexer.encoders.compilation.export import compile_encoder, compile_in_cache
 from indexer.encoders.load import load_encoder
 from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.recipes.locate import DEFAULT_MODEL, find_model
@@ -48,10 +49,11 @@ def main() -> None:
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--models", nargs="*", choices=REAL_SIZES, metavar="NAME")
+    parser.add_argument("--cpu", action="store_true")
     arguments = parser.parse_args()
     print(machine())
     if arguments.models is not None:
-        return _models(arguments.models or list(REAL_SIZES), arguments.repeats)
+        return _models(arguments.models or list(REAL_SIZES), arguments.repeats, cpu=arguments.cpu)
     if arguments.compile:
         return _compiling(arguments.texts, arguments.repeats)
     texts = _texts(arguments.texts)
@@ -110,8 +112,13 @@ def _compiling(count: int, repeats: int) -> None:
         print(f"compiling is repaid after {cost / saved:,.0f}" if saved > 0 else "OpenVINO never repays compiling")
 
 
-def _models(names: list[str], repeats: int) -> None:
+def _models(names: list[str], repeats: int, *, cpu: bool) -> None:
     """Print how many times as fast as sentence-transformers in float32 (in brackets: bfloat16) each model is."""
+    import torch
+
+    if cpu:
+        torch.set_num_threads(1)
+    clock = time.process_time if cpu else time.perf_counter
     choice = choose_runtime("auto", "cpu")
     print(f"{_threads()} threads; the rule chooses {choice.name}: {choice.reason}\n")
     print("| model | texts a call | seconds, float32 | torch | OpenVINO | torch to transformers |\n|" + " --- |" * 6)
@@ -119,8 +126,8 @@ def _models(names: list[str], repeats: int) -> None:
         with tempfile.TemporaryDirectory() as temporary:
             folder = make_folder(REAL_SIZES[name][0], Path(temporary) / "model", REAL_SIZES[name][1])
             ways = _ways(folder)
-            for texts in (_texts(32), _texts(6)):
-                seconds = _in_turns({way: partial(run, texts) for way, run in ways.items()}, repeats)
+            for texts in [_texts(6)] if cpu else [_texts(32), _texts(6)]:
+                seconds = _in_turns({way: partial(run, texts) for way, run in ways.items()}, repeats, clock)
                 whole, half = seconds["float32"], seconds["bfloat16"]
                 cells = [f"{whole / seconds[way]:.1f} ({half / seconds[way]:.1f})" for way in ("torch", "OpenVINO")]
                 through = f"{seconds['transformers'] / seconds['torch']:.2f}" if "transformers" in seconds else ""
@@ -134,11 +141,12 @@ def _ways(folder: Path) -> dict[str, Callable[[list[str]], Any]]:
 
     fast = load_encoder(folder, runtime="torch", max_tokens=256)
     assert isinstance(fast, TorchEncoder)
+    compiled = CompiledEncoder.open(compile_in_cache(fast), threads=_threads())
     ways: dict[str, Callable[[list[str]], Any]] = {
         "float32": SentenceTransformer(str(folder), device="cpu").encode,
         "bfloat16": SentenceTransformer(str(folder), device="cpu").to(torch.bfloat16).encode,
         "torch": partial(fast.encode, truncate=True),
-        "OpenVINO": partial(load_encoder(folder, runtime="openvino", max_tokens=256).encode, truncate=True),
+        "OpenVINO": partial(compiled.encode, truncate=True),
     }
     if not isinstance(fast.transformer, AutoModel):
         library = replace(fast, transformer=AutoModel(folder, fast.transformer.dtype, "cpu", False))
