@@ -459,11 +459,10 @@ class IndexCore:
 
     def _require_as_opened(self) -> None:
         """Raise RecipeMismatch if another index has replaced the opened index."""
-        if not self.settings.dimensions:
-            stored = self.stored_settings()
-            if replace(self.settings, dimensions=stored.dimensions).kind == stored.kind:
-                self.settings = stored  # another writer has added the first vector
-        if self.settings.kind != self.stored_settings().kind:
+        stored = self.stored_settings()
+        if not self.settings.dimensions and replace(self.settings, dimensions=stored.dimensions).kind == stored.kind:
+            self.settings = stored  # another writer has added the first vector
+        if self.settings.kind != stored.kind:
             with self.writer():  # wait for another thread that is just storing what it fitted
                 if self.settings.kind != self.stored_settings().kind:
                     raise index_was_replaced(self.address)
