@@ -31,15 +31,6 @@ _SAMPLE_ROWS = 256
 """Number of rows of a segment that are compared with the catalog. The whole file has a checksum too."""
 
 
-def check(view: View, folder: Path, meaning: Meaning | None) -> CheckReport:
-    """Verify SQLite, every row, every segment against its record and its rows, and the word index.
-
-    Args:
-        meaning: what the hashes of embedded content were made with; None leaves those out.
-    """
-    return _find(view, folder, meaning).report
-
-
 def repair(catalog: Catalog, views: Views, meaning: Meaning | None) -> CheckReport:
     """Check, rebuild what is derived, and make the next run over their source embed damaged documents again.
 
@@ -47,7 +38,7 @@ def repair(catalog: Catalog, views: Views, meaning: Meaning | None) -> CheckRepo
         The problems that are left, and notes that also say what was repaired.
     """
     with views.view() as view:
-        findings, lost = _find(view, views.folder, meaning), view.lost
+        findings, lost = find(view, views.folder, meaning), view.lost
     catalog.mark_damaged(findings.damaged)
     catalog.rewrite_fields(findings.wrong_fields)
     losses, counts = findings.first["loss"], findings.last["counts"]
@@ -63,9 +54,9 @@ def repair(catalog: Catalog, views: Views, meaning: Meaning | None) -> CheckRepo
     else:
         _restamp(catalog, views)
 
-    def find() -> Findings:
+    def again() -> Findings:
         with views.view() as view:
-            return _find(view, views.folder, meaning)
+            return find(view, views.folder, meaning)
 
     repairs = {
         f"no longer reports {count_of(lost, 'missing commit')}; index the sources again if you have not yet": losses,
@@ -73,10 +64,15 @@ def repair(catalog: Catalog, views: Views, meaning: Meaning | None) -> CheckRepo
         f"rebuilt {count_of(len(segments), 'damaged segment')}": segments,
         "rebuilt the word index": words,
     }
-    return findings.repaired(repairs, find)
+    return findings.repaired(repairs, again)
 
 
-def _find(view: View, folder: Path, meaning: Meaning | None) -> Findings:
+def find(view: View, folder: Path, meaning: Meaning | None) -> Findings:
+    """Verify SQLite, every row, every segment against its record and its rows, and the word index.
+
+    Args:
+        meaning: what the hashes of embedded content were made with; None leaves those out.
+    """
     damaged, wrong_fields = wrong_documents(view, meaning, dates=queries.format_version(view) >= DATES_SINCE)
     word_problems, word_notes = word_files.check(view, folder)
     return Findings(

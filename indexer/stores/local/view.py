@@ -73,4 +73,4 @@ class LocalView(View):
     def check(self, meaning: Meaning | None) -> CheckReport:
         from indexer.stores.local import check  # questions do not need it
 
-        return check.check(self, self.folder, meaning)
+        return check.find(self, self.folder, meaning).report

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from indexer.settings import Meaning
-from indexer.stores.port import CheckReport
 from indexer.stores.postgres.address import Address
 from indexer.stores.postgres.connections import SOUND_PGVECTOR
 from indexer.stores.postgres.leftovers import note_of, unfinished
@@ -14,16 +13,12 @@ from indexer.stores.postgres.views import View
 from indexer.stores.reading.checks import Findings, setting_notes, wrong_documents
 
 
-def check(view: View, meaning: Meaning | None, address: Address) -> CheckReport:
+def find(view: View, meaning: Meaning | None, address: Address) -> Findings:
     """Verify every row against its checksum or hash, the counts, the filters' rows and the graph.
 
     Args:
         meaning: what the hashes of embedded content were made with; None leaves those out.
     """
-    return find(view, meaning, address).report
-
-
-def find(view: View, meaning: Meaning | None, address: Address) -> Findings:
     return Findings(
         *wrong_documents(view, meaning),
         last={"counts": list(_counts(view)), "graph": list(_graph(view))},

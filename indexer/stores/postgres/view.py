@@ -83,4 +83,4 @@ class PostgresView(View):
     def check(self, meaning: Meaning | None) -> CheckReport:
         from indexer.stores.postgres import check  # questions do not need it
 
-        return check.check(self, meaning, self.address)
+        return check.find(self, meaning, self.address).report
