@@ -23,15 +23,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from types import MappingProxyType
-from typing import TypeVar
 
 from indexer.indexing.batches import Incoming, batches
 from indexer.indexing.core import IndexCore
 from indexer.ledger import HELD, NO_REASON, Code
 from indexer.listener import Commit
 from indexer.records import Document, Stamp
+from indexer.stores.addresses.copying import pages
 from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, RunOutcome
 from indexer.stores.reading.store import Store, Writer
 
@@ -44,7 +43,6 @@ _PAGE_DOCUMENTS = 64
 _PAGE_ROWS = 5000
 """Number of rows of the ledger that are written in one commit."""
 
-T = TypeVar("T")
 
 _UNREAD = Stamp(-1, 0, 0, 0)
 """The stamp of a file that the next run opens."""
@@ -107,7 +105,7 @@ def follow(
 
     def outdated() -> Iterator[str]:
         nonlocal compared
-        for page in _pages(listed, _PAGE_URIS):
+        for page in pages(listed, _PAGE_URIS):
             chosen = _outdated(main, other.store, page)
             for uri in page:
                 compared += 1
@@ -135,13 +133,6 @@ def follow(
     return done + Followed(removed=removed, left_out=unread, notes=writer.notes[earlier_notes:])
 
 
-def _pages(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Yield items in lists of `size`, the last one shorter."""
-    rest = iter(items)
-    while page := list(islice(rest, size)):
-        yield page
-
-
 def _outdated(main: Store, other: Store, uris: Sequence[str]) -> dict[str, bytes]:
     """Return the content hashes of the documents of `main` that `other` lacks, or has with another content or row."""
     with main.snapshot() as ours, other.snapshot() as theirs:
@@ -158,7 +149,7 @@ def _outdated(main: Store, other: Store, uris: Sequence[str]) -> dict[str, bytes
 
 def _read(main: Store, uris: Iterable[str], origins: dict[str, bytes]) -> Iterator[Document]:
     """Yield documents, and put the content hash of each into `origins`. No snapshot is open between two pages."""
-    for page in _pages(uris, _PAGE_DOCUMENTS):
+    for page in pages(uris, _PAGE_DOCUMENTS):
         with main.snapshot() as snapshot:
             documents = [document for uri in page if (document := snapshot.get(uri)) is not None]
             origins.update((uri, hashes.content) for uri, hashes in snapshot.hashes(page).items())
@@ -188,7 +179,7 @@ def waiting(main: Store, other: Store) -> int:
     """Return how many documents of `main` the other index lacks, or has with another content or row."""
     with main.snapshot() as snapshot:
         listed = snapshot.uris()
-    return sum(len(_outdated(main, other, page)) for page in _pages(listed, _PAGE_URIS))
+    return sum(len(_outdated(main, other, page)) for page in pages(listed, _PAGE_URIS))
 
 
 def _gone(main: Store, other: Store) -> list[str]:
@@ -243,7 +234,7 @@ def carry_over(main: Store, other: Store, writer: Writer) -> None:
         return
     run = writer.begin_run()
     finished = {path: stamps.get(path, _UNREAD) for path in changed}
-    for page in _pages((row for path in changed for row in wanted.get(path, ())), _PAGE_ROWS):
+    for page in pages((row for path in changed for row in wanted.get(path, ())), _PAGE_ROWS):
         writer.put(Batch(rows=page, run=run))
     writer.end_run(run, RunOutcome(read=changed, finished=finished))
 

@@ -178,7 +178,7 @@ def _copy_documents(source: Store, target: Store, writer: Writer, listener: List
     done, copied, passages = len(wanted) - len(missing), 0, 0
     if missing:
         chosen = (item for item in source.export() if item.document.uri in missing)
-        for batch in _batches(chosen, BATCH_DOCUMENTS):
+        for batch in pages(chosen, BATCH_DOCUMENTS):
             # With the hashes from before it was read: if it was changed in between, the next round copies it again.
             changes = writer.put(Batch([replace(item, hashes=wanted[item.document.uri]) for item in batch]))
             copied += len(batch)
@@ -191,7 +191,7 @@ def _copy_ledger(source: Store, writer: Writer, run: int) -> dict[str, Stamp]:
     """Write every entry of the ledger as an entry of this run; return the files that the end of the run must finish."""
     with source.snapshot() as snapshot:
         files, rows = snapshot.files(), list(snapshot.ledger())
-    for batch in _batches(rows, 10 * BATCH_DOCUMENTS):
+    for batch in pages(rows, 10 * BATCH_DOCUMENTS):
         writer.put(Batch(rows=batch, run=run))
     return {path: file.stamp for path, file in files.items() if file.stamp.size >= 0}
 
@@ -237,7 +237,8 @@ def _agree(one: Sequence[tuple[str, int, float]], other: Sequence[tuple[str, int
     return {hit[:2] for hit in one if hit[2] > last} == {hit[:2] for hit in other if hit[2] > last}
 
 
-def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+def pages(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Yield items in lists of `size`, the last one shorter."""
     iterator = iter(items)
     while batch := list(islice(iterator, size)):
         yield batch
