@@ -83,6 +83,21 @@ def address_in_new_database() -> str:
     return f"{server.rpartition('/')[0]}/{database}{options and '?'}{options}"
 
 
+def remove_index(engine: Any) -> None:
+    """Remove the index of an engine, with those beside it, from its database."""
+    from indexer.stores.port import SIDE_SLOTS
+    from indexer.stores.postgres.connections import connect
+    from indexer.stores.postgres.schema import statement
+    from indexer.stores.postgres.tables import unregister
+    from indexer.stores.postgres.views import read_row
+
+    with connect(engine._address) as connection, connection.transaction():
+        tables = read_row(connection, engine._address).tables
+        for name in (engine._address.index, *map(engine._name, SIDE_SLOTS)):
+            unregister(connection, name)
+        connection.execute(statement("DROP SCHEMA {tables} CASCADE", tables))
+
+
 class OwnServer:
     """A server that a test may stop, kill, pause and start again."""
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import psycopg
 import pytest
-from postgres_server import address_of, new_address, server_uri
+from postgres_server import address_of, new_address, remove_index, server_uri
 
 import search.cli.commands.serve
 from indexer import Document, Index
@@ -313,7 +313,7 @@ def test_settings_of_a_role_change_no_answer(setting: str) -> None:
                 hits = searcher.search_vector(np.array([1, 0], np.float32), where="d = '2021-05-05'")
                 assert [(hit.uri, hit.score) for hit in hits] == [(written.uri, 1.0)]
             assert isolation_of(address) == "read committed"
-            open_store(address).engine.remove_index()  # type: ignore[attr-defined]
+            remove_index(open_store(address).engine)
         finally:
             connection.execute(f"DROP OWNED BY {role} CASCADE; DROP ROLE {role}")  # type: ignore[arg-type]
 

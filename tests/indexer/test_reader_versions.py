@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from older_formats import forget_readers
 from opened import snapshot_of, store_of
-from postgres_server import new_address
+from postgres_server import new_address, remove_index
 from word_encoder import WordEncoder
 
 from indexer import Index
@@ -42,7 +42,7 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path | s
     address = new_address()
     yield address
     store: Any = open_store(address)
-    store.engine.remove_index()
+    remove_index(store.engine)
     store.close()
 
 

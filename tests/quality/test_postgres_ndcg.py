@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from opened import store_of
-from postgres_server import new_address
+from postgres_server import new_address, remove_index
 
 from indexer import Document, Index
 from indexer.stores.addresses.copying import copy_into
@@ -62,5 +62,5 @@ def test_every_mode_ranks_as_in_a_folder(name: str, tmp_path: Path, monkeypatch:
     for mode, (of_folder, of_database) in found.items():
         assert of_database == of_folder, mode
     assert found["words"][0] > 0.3 < found["hybrid"][0]  # few models read every language
-    target.engine.remove_index()
+    remove_index(target.engine)
     target.close()

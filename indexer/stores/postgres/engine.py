@@ -27,7 +27,6 @@ from indexer.stores.postgres.schema import (
     SIDE_MARK,
     lock_alone,
     prepare_database,
-    statement,
     unlock_alone,
 )
 from indexer.stores.postgres.store import PostgresStore
@@ -213,14 +212,6 @@ class PostgresEngine:
             if drafts:
                 sweep(connection)  # every draft in this database whose maker has gone
             return sum(left.bytes for left in drafts)
-
-    def remove_index(self) -> None:
-        """Remove the index from its database. Tests use it."""
-        with translated(self._address), connect(self._address) as connection, connection.transaction():
-            tables = read_row(connection, self._address).tables
-            for name in (self._address.index, *map(self._name, SIDE_SLOTS)):
-                unregister(connection, name)
-            connection.execute(statement("DROP SCHEMA {tables} CASCADE", tables))
 
     def _name(self, slot: Slot) -> str:
         """Return the name of a slot in the registry; empty if there is no draft."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from postgres_server import new_address
+from postgres_server import new_address, remove_index
 from starlette.testclient import TestClient
 
 from indexer import Document, Index
@@ -31,7 +31,7 @@ def address(encoder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
         index.add(DOCUMENTS)
     yield address
     store: Any = open_store(address)
-    store.engine.remove_index()
+    remove_index(store.engine)
     store.close()
 
 
@@ -93,7 +93,7 @@ def test_commits_are_followed_and_a_replaced_index_is_read_in_a_thread_again(
         index.add([Document("moons", "Two moons.")])
     assert {hit["uri"] for hit in search(client, "words").json()["hits"]} == {"moon", "moons"}
     store: Any = open_store(address)
-    store.engine.remove_index()
+    remove_index(store.engine)
     store.close()
     with Index.create(address, model=encoder) as index:
         index.add([Document("other", "Another moon.")])

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from opened import store_of
-from postgres_server import new_address
+from postgres_server import new_address, remove_index
 
 from indexer import Document, Index
 from indexer.filters.parse import parse
@@ -38,7 +38,7 @@ def index() -> Iterator[Index]:
     index.compact()
     yield index
     patch.undo()
-    store_of(index).engine.remove_index()  # type: ignore[attr-defined]
+    remove_index(store_of(index).engine)
     index.close()
 
 

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from older_formats import forget_readers
 from opened import snapshot_of
-from postgres_server import new_address, server_uri
+from postgres_server import new_address, remove_index, server_uri
 
 from indexer import Document, Index
 from indexer.errors import StorageError, in_shell
@@ -69,7 +69,7 @@ def old() -> Iterator[Old]:
     yield old
     old.connection.close()
     store: Any = open_store(old.address)
-    store.engine.remove_index()
+    remove_index(store.engine)
     store.close()
 
 
@@ -160,5 +160,5 @@ def test_a_copy_inside_the_database_keeps_its_format(old: Old) -> None:
         index.add([Document("e", "more")], vectors=VECTOR)
         assert index.info().format_version == 3
     store: Any = open_store(copy)
-    store.engine.remove_index()
+    remove_index(store.engine)
     store.close()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from opened import store_of
-from postgres_server import new_address
+from postgres_server import new_address, remove_index
 
 from indexer import Document, Index
 from indexer.filters.parse import parse
@@ -48,7 +48,7 @@ def view() -> Iterator[Any]:
                 connection.execute(part)
         with store.snapshot() as snapshot:
             yield snapshot._view
-        store.engine.remove_index()
+        remove_index(store.engine)
 
 
 def plan(view: Any, where: str) -> str:

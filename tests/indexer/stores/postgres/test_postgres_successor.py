@@ -15,7 +15,7 @@ import numpy as np
 import psycopg
 import pytest
 from listeners import Calling
-from postgres_server import new_address, server_uri
+from postgres_server import new_address, remove_index, server_uri
 
 from indexer import Document, Index
 from indexer.errors import BadInput, IndexLocked, NotAnIndex, StorageError
@@ -35,7 +35,7 @@ def address() -> Iterator[str]:
         index.add([Document(f"d{i}", f"text {i}") for i in range(4)], vectors=ROWS)
     yield address
     store: Any = open_store(address)
-    store.engine.remove_index()
+    remove_index(store.engine)
     store.close()
 
 
@@ -142,7 +142,7 @@ def test_a_draft_that_ends_badly_leaves_nothing(address: str) -> None:
         raise KeyboardInterrupt
     assert schemas() <= before
     store = create_store(new_address(), Settings(2))
-    store.engine.remove_index()  # type: ignore[attr-defined]
+    remove_index(store.engine)
     with psycopg.connect(server_uri(), autocommit=True) as connection:
         sweep(connection)  # type: ignore[arg-type]
     assert schemas() <= before
@@ -205,7 +205,7 @@ def test_what_is_published_or_removed_is_so_even_if_the_tables_before_it_cannot_
         engine.make("next", Settings(2))
     engine.discard("next")
     assert len(schemas() - before) == 2
-    engine.remove_index()  # type: ignore[attr-defined]
+    remove_index(engine)
     engine.close()
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import psycopg
 import pytest
-from postgres_server import new_address
+from postgres_server import new_address, remove_index
 
 from indexer import Document, Index
 from indexer.stores.addresses.open import open_store
@@ -39,7 +39,7 @@ def index(cache: Path) -> Iterator[Index]:
         index.add([Document(f"d{i}", f"pear number{i}") for i in range(8)], vectors=ROWS)
         yield index
         store: Any = open_store(index.address)
-        store.engine.remove_index()
+        remove_index(store.engine)
         store.close()
 
 

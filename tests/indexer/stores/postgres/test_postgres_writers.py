@@ -14,7 +14,7 @@ from typing import Any
 import attacks
 import numpy as np
 import pytest
-from postgres_server import new_address
+from postgres_server import new_address, remove_index
 
 from indexer import Document, Index
 from indexer.errors import IndexLocked
@@ -37,7 +37,7 @@ def address() -> Iterator[str]:
     create_store(address, SETTINGS).close()
     yield address
     store: Any = open_store(address)
-    store.engine.remove_index()
+    remove_index(store.engine)
     store.close()
 
 
