@@ -200,7 +200,7 @@ def _whole_file(
     """
     program = program_for(options.extractors, format_.name) if format_.kind == "extracted" else None
     if program is None:
-        return _document(read_content, path, format_, stamp)
+        return _entry(content_or_entry(read_content, path, path, stamp), path, format_, stamp)
     content: Content | Entry | None = None
     if format_.module:
         content = content_or_entry(read_content, path, path, stamp)
@@ -249,7 +249,9 @@ def _records(
             return
         if records is None:  # other JSON is a text like any other
             format_ = Format("json", "text")
-            yield _document(partial(_content, io.BytesIO(data), path, format_, options), path, format_, stamp)
+            yield _whole_file(
+                partial(_content, io.BytesIO(data), path, format_, options), path, format_, stamp, options
+            )
         elif not records.have_text and len(records.records) > table.MAX_ROWS:
             note = Code.RECORDS_AS_ONE(f"{len(records.records):,}")
             yield container.document(Content(text, metadata={"size": stamp.size}), note)
@@ -264,11 +266,6 @@ def _content(file: BinaryIO, path: str, format_: Format, options: ReadOptions, a
     if format_.kind == "extracted":
         return EXTRACTOR.extract(path, format_.module, MAX_EXPANSION * options.max_bytes)
     return _decode(file.read(options.max_bytes + 1), path, format_)
-
-
-def _document(read_content: Callable[[], Content], path: str, format_: Format, stamp: Stamp) -> Entry:
-    """Return the entry of a file that is one document."""
-    return _entry(content_or_entry(read_content, path, path, stamp), path, format_, stamp)
 
 
 def _entry(content: Content | Entry, path: str, format_: Format, stamp: Stamp) -> Entry:
