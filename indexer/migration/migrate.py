@@ -187,16 +187,32 @@ def still_there(main: IndexCore, other: IndexCore, slot: SideSlot = "next") -> I
         raise
 
 
-def switch(main: IndexCore, other: IndexCore, left_out: Mapping[str, bytes] = MappingProxyType({})) -> Followed:
+def switch(
+    main: IndexCore,
+    other: IndexCore,
+    left_out: Mapping[str, bytes] = MappingProxyType({}),
+    slot: SideSlot = "next",
+) -> Followed:
     """Follow the last changes and replace `main` by `other`, in one commit. Close both afterwards.
 
     Args:
         left_out: documents that the new model cannot read, as `build` found them.
+        slot: where `other` is.
 
     Returns:
         What was still written to `other`.
     """
-    return _exchange(main, other, "next", left_out)
+    store = main.store
+    with ExitStack() as held:
+        held.enter_context(main.exclusive())
+        # Between the verdict and this lock, others may have removed what was compared, or built something else there.
+        if not _is_in_slot(store, other, slot):
+            raise _overtaken(store)
+        writer = held.enter_context(other.writer())
+        followed = follow(store, other, writer, left_out)
+        carry_over(store, other.store, writer)
+        store.engine.publish(slot)
+    return followed
 
 
 def back(main: IndexCore) -> Followed:
@@ -227,7 +243,7 @@ def back(main: IndexCore) -> Followed:
 
                 writer.settle()
                 renew(other.store, other.cached(other.encoder), growth=2)
-        return done + _exchange(main, other, "previous", done.left_out)
+        return done + switch(main, other, done.left_out, "previous")
 
 
 @contextmanager
@@ -240,20 +256,6 @@ def _waiting_told(store: Store, other: IndexCore) -> Iterator[None]:
         documents = "1 document waits" if count == 1 else f"{count:,} documents wait"
         error.args = (f"{error}: nothing is switched, and {documents} for {other.recipe}",)
         raise
-
-
-def _exchange(main: IndexCore, other: IndexCore, slot: SideSlot, left_out: Mapping[str, bytes]) -> Followed:
-    store = main.store
-    with ExitStack() as held:
-        held.enter_context(main.exclusive())
-        # Between the verdict and this lock, others may have removed what was compared, or built something else there.
-        if not _is_in_slot(store, other, slot):
-            raise _overtaken(store)
-        writer = held.enter_context(other.writer())
-        followed = follow(store, other, writer, left_out)
-        carry_over(store, other.store, writer)
-        store.engine.publish(slot)
-    return followed
 
 
 def _is_in_slot(store: Store, other: IndexCore, slot: SideSlot) -> bool:
