@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from indexer.settings import DEFAULT_RECALL
 from indexer.stores.local.catalog import queries
+from indexer.stores.local.catalog.rows import highest_id
 from indexer.stores.local.catalog.views import View, Views
 from indexer.stores.local.disk.failpoint import failpoint
 from indexer.stores.local.segments.faiss_segment import (
@@ -128,7 +129,7 @@ def _build(catalog: Catalog, folder: Path, view: View, first_id: int, kind: str)
         recorded = build_approximate(*content, recall=_recall(view))
     else:
         recorded = build_exact(*content)
-    catalog.add_segment(recorded, first_id, queries.highest_id(view))
+    catalog.add_segment(recorded, first_id, highest_id(view.connection, "passage"))
 
 
 def sweep(views: Views) -> None:

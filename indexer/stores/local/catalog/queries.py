@@ -57,12 +57,6 @@ def live_ids(view: View, first_id: int) -> tuple[Ids, Ids]:
     return flat[::2].copy(), flat[1::2].copy()
 
 
-def highest_id(view: View) -> int:
-    """Return the highest passage id that was ever given."""
-    row = view.connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'passage'").fetchone()
-    return int(row[0]) if row else 0
-
-
 # info
 
 

@@ -14,7 +14,8 @@ from indexer.stores.port import EmbeddedDocument
 from indexer.stores.reading.document_rows import MEMBERS, member_values
 
 
-def _highest(connection: sqlite3.Connection, table: str) -> int:
+def highest_id(connection: sqlite3.Connection, table: str) -> int:
+    """Return the highest id that was ever given in a table."""
     row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
     return int(row[0]) if row else 0
 
@@ -38,7 +39,7 @@ def write_documents(
         BadInput: metadata that no filter can hold.
     """
     ids = dict(known)
-    next_id = _highest(connection, "document") + 1
+    next_id = highest_id(connection, "document") + 1
     for item in documents:
         if item.document.uri not in ids:
             ids[item.document.uri], next_id = next_id, next_id + 1
@@ -88,7 +89,7 @@ def write_passages(
     Args:
         ids: the id of each document by its uri.
     """
-    next_id = count(_highest(connection, "passage") + 1)
+    next_id = count(highest_id(connection, "passage") + 1)
     connection.executemany(
         "INSERT INTO passage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
