@@ -17,6 +17,7 @@ from indexer.deadline import NEVER, Deadline
 from indexer.errors import IndexDamaged, Message, NotAnIndex, in_shell
 from indexer.filters.tree import Type
 from indexer.settings import Settings
+from indexer.stores.commits import settings_of
 from indexer.stores.fields.filter_cache import FilterCache
 from indexer.stores.port import Ids
 from indexer.stores.postgres import citus
@@ -36,7 +37,6 @@ from indexer.stores.postgres.schema import (
     statement,
 )
 from indexer.stores.postgres.vectors import blob_of, halves
-from indexer.stores.setting_rows import from_rows
 from indexer.stores.vectors import damage
 
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ"
@@ -248,10 +248,7 @@ class Views:
         require_format(row)
         require_all_rows(connection, self.address, row.tables)
         rows = dict(connection.execute(statement("SELECT name, value FROM {tables}.setting", row.tables)).fetchall())
-        try:
-            settings = from_rows(rows)
-        except (KeyError, TypeError, ValueError) as error:
-            raise IndexDamaged(f"{self.address.shown}: its settings are damaged ({error}); restore a backup") from error
+        settings = settings_of(self.address.shown, rows)
         loaded = CommitState(row, settings, self.is_distributed(connection, row.tables))
         if row.documents:
             fields, ids = read_field_types(View(connection, loaded).rows, distributed=loaded.distributed)

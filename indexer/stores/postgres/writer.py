@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from itertools import count
 from typing import TypeVar
 
@@ -50,11 +49,6 @@ class PostgresWriter:
     def notes(self) -> tuple[str, ...]:
         return tuple(self._notes)
 
-    @contextmanager
-    def _connection(self) -> Iterator[DeadlineConnection]:
-        with self._views.connections.connection() as connection:
-            yield connection
-
     def _transact(self, change: Callable[[Commit], T]) -> T:
         """Run a change in a transaction, and run it again if the server aborts the transaction.
 
@@ -62,7 +56,7 @@ class PostgresWriter:
         """
         end = time.monotonic() + ANSWER_SECONDS
         for attempt in count():
-            with self._connection() as connection:
+            with self._views.connections.connection() as connection:
                 try:
                     with connection.transaction():
                         _set_limits(connection)
@@ -116,7 +110,7 @@ class PostgresWriter:
             self._build_graph(dimensions, again=True)
         else:
             self._drop_graph()
-        with self._connection() as connection:
+        with self._views.connections.connection() as connection:
             connection.seconds = WORK_SECONDS
             sweep(connection)
             connection.execute(
@@ -157,7 +151,7 @@ class PostgresWriter:
         Args:
             again: build the graph even if there is one.
         """
-        with self._connection() as connection:
+        with self._views.connections.connection() as connection:
             connection.seconds = WORK_SECONDS
             row = read_row(connection, self._views.address)
             if (again or row.ef_search is None) and not graph.build(connection, row, dimensions):
@@ -168,7 +162,7 @@ class PostgresWriter:
 
     def _drop_graph(self) -> None:
         self._transact(lambda commit: commit.set_ef_search(None))
-        with self._connection() as connection:
+        with self._views.connections.connection() as connection:
             connection.seconds = WORK_SECONDS
             graph.drop(connection, read_row(connection, self._views.address))
 
