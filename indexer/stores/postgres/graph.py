@@ -19,7 +19,7 @@ from indexer.stores.port import Ranking
 from indexer.stores.postgres.connections import DeadlineConnection
 from indexer.stores.postgres.schema import Row, statement
 from indexer.stores.postgres.selection import PostgresSelection
-from indexer.stores.postgres.views import View, Views, passage_ids
+from indexer.stores.postgres.views import View, Views
 from indexer.stores.reading.dense import rank
 from indexer.stores.reading.document_rows import vectors_by_id
 from indexer.stores.reading.recall import NEIGHBOURS, measure_recall
@@ -141,6 +141,6 @@ def _drop(name: str, tables: str) -> sql.Composed:
 
 
 def _some_vectors(view: View, count: int) -> Vector:
-    ids = passage_ids(view)
+    ids = view.passage_ids()
     chosen = np.random.default_rng(2).choice(ids, min(count, len(ids)), replace=False)
     return vectors_by_id(view, chosen)

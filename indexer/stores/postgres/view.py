@@ -17,7 +17,7 @@ from indexer.stores.postgres.address import Address
 from indexer.stores.postgres.citus import shard_count, size_of
 from indexer.stores.postgres.schema import NOTES_SINCE
 from indexer.stores.postgres.selection import PostgresSelection
-from indexer.stores.postgres.views import View, passage_ids
+from indexer.stores.postgres.views import View
 from indexer.stores.postgres.words import WordReplicas
 from indexer.stores.reading.document_rows import vectors_by_id
 from indexer.stores.reading.view import Storage
@@ -56,9 +56,6 @@ class PostgresView(View):
         ids = np.array([row[0] for row in rows], np.int64)
         owners = np.array([row[1] for row in rows], np.int64)
         return ids, owners, lambda chosen: to_float32(self.halves([rows[i][2] for i in np.flatnonzero(chosen)]))
-
-    def passage_ids(self) -> Ids:
-        return passage_ids(self)
 
     def words(self) -> Words:
         return self.replicas.words_of(self)

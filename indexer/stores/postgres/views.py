@@ -134,17 +134,15 @@ class View:
     def require_ranked_by(self, passages: Ids, vectors: Sequence[bytes]) -> None:
         """Do nothing: the server ranks by the stored vectors."""
 
+    def passage_ids(self) -> Ids:
+        return unpacked(self.rows("SELECT string_agg(int8send(id), ''::bytea) FROM {tables}.passage"))
+
     def search_as_wide_as(self, ef_search: int) -> None:
         """Set the width of the graph search for the rest of the transaction."""
         if self.connection.ef_search == ef_search:
             return
         self.connection.execute(f"SET LOCAL hnsw.ef_search = {int(ef_search)}")
         self.connection.ef_search = ef_search
-
-
-def passage_ids(view: View) -> Ids:
-    """Return the id of every passage (n,), ascending."""
-    return unpacked(view.rows("SELECT string_agg(int8send(id), ''::bytea) FROM {tables}.passage"))
 
 
 def unpacked(rows: list[Any]) -> Ids:
