@@ -223,5 +223,9 @@ def test_other_files_are_named_with_what_to_do(tmp_path: Path, collect: Collect,
     (tmp_path / name).write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0\0")
     (entry,) = collect(tmp_path / name)
     assert (entry.state, entry.reason.text()) == ("skipped", reason)
+
+
+@pytest.mark.parametrize("name", ["letter.doc", "talk.PPT", "book.xls", "mail.msg", "other.bin"])
+def test_plain_text_is_read_under_the_names_of_other_formats(tmp_path: Path, collect: Collect, name: str) -> None:
     (tmp_path / name).write_text("Plain text of any name")
     assert one(collect, tmp_path / name).text == "Plain text of any name"
