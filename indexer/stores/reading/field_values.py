@@ -76,7 +76,7 @@ class FieldReader:
             One number per part (bins,), the lowest values first; empty if there are not two different values.
         """
         found = self._view.rows("SELECT id FROM {tables}.field WHERE name = %s AND type = %s", field, kind)
-        low, high = map(float, self._extremes(found[0][0])) if found else (0.0, 0.0)
+        low, high = (float(end or 0) for end in self._extremes(found[0][0])) if found else (0.0, 0.0)
         width = high - low
         parts_per_unit = bins / width if 0 < width < math.inf else math.inf
         if not math.isfinite(parts_per_unit):

@@ -336,6 +336,7 @@ def test_values_of_a_field_are_counted(store: Store) -> None:
     remove(store, "a", "b", "c")
     with store.snapshot() as snapshot:
         assert (snapshot.values("n", 20), snapshot.values("day", 20)) == (FieldValues(), FieldValues())
+        assert (snapshot.histogram("n", "number", 3), snapshot.histogram("day", "date", 2)) == ([], [])
         assert snapshot.values("on", 20) == FieldValues(1, ((True, 1),))
 
 
