@@ -95,8 +95,9 @@ def serve(
     announced = partial(announce, f"http://{_in_url(host)}:{port}")
     sockets: list[Any] = [listening]
     if workers > 1 and sys.platform == "linux":  # elsewhere one of the sockets would get all connections
-        listening.close()  # it was bound alone, so no other service has the port
-        listening, sockets = _bind(host, port, shared=True), [_OwnSocket(host, port)]
+        listening.close()
+        listening = _reserve(host, port)
+        sockets = [_OwnSocket(*listening.getsockname()[:2])]  # a name may stand for several addresses
     try:
         if workers == 1:
             draining = threading.Event()
@@ -194,8 +195,8 @@ class _OwnSocket:
     host: str
     port: int
 
-    def __reduce__(self) -> tuple[Callable[..., socket.socket], tuple[str, int, bool]]:
-        return _bind, (self.host, self.port, True)
+    def __reduce__(self) -> tuple[Callable[..., socket.socket], tuple[str, int]]:
+        return partial(_bind, shared=True), (self.host, self.port)
 
 
 class _Draining(Multiprocess):
@@ -220,7 +221,7 @@ class _Draining(Multiprocess):
 def _announce_first(address: Any, ended: threading.Event, announce: Callable[[], None]) -> None:
     """Announce once a worker accepts a connection. Its pipe would tell it too, but the supervisor can close that."""
     while not ended.wait(0.05):
-        with suppress(ConnectionRefusedError), socket.create_connection(address[:2]):
+        with suppress(OSError), socket.create_connection(address[:2], timeout=_STARTING_S):
             announce()
             return
 
@@ -242,7 +243,16 @@ def _config(app: Callable[..., object], factory: bool = False, workers: int = 1)
     )
 
 
-def _bind(host: str, port: int, shared: bool = False) -> socket.socket:
+def _reserve(host: str, port: int) -> socket.socket:
+    """Return a socket that keeps an address for workers with sockets of their own (Linux). It does not listen."""
+    _bind(host, port, listens=True).close()  # refused if another service listens, or has reserved the address
+    reserved = _bind(host, port, shared=True)
+    # Otherwise a service that starts before the workers listen could bind the address, too, and share their port.
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+    return reserved
+
+
+def _bind(host: str, port: int, *, listens: bool = False, shared: bool = False) -> socket.socket:
     """Return a socket with this address; `shared`: other sockets of this user may have it, too."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -254,6 +264,8 @@ def _bind(host: str, port: int, shared: bool = False) -> socket.socket:
             if shared:
                 listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             listening.bind(address)
+            if listens:
+                listening.listen()
         except OSError:
             listening.close()
             raise

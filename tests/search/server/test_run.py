@@ -5,8 +5,10 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import pickle
 import signal
 import socket
+import sys
 import threading
 import time
 import urllib.error
@@ -81,6 +83,21 @@ def test_workers_are_announced_once_one_of_them_accepts() -> None:
             workers.listen()
         assert announced.wait(30)
         waiting.join()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the workers share one socket")
+def test_no_other_service_gets_the_port_before_the_workers_listen() -> None:
+    with run._bind("127.0.0.1", 0) as free:
+        address = free.getsockname()
+    with run._reserve(*address), ExitStack() as workers:
+        for _ in range(2):
+            with pytest.raises(run.CannotListen):
+                run._reserve(*address)
+            pickled = pickle.dumps(run._OwnSocket(*address))
+            worker = workers.enter_context(pickle.loads(pickled))  # noqa: S301 - pickled here
+            worker.listen()
+            assert worker.getsockname() == address
+    run._reserve(*address).close()
 
 
 def test_it_says_where_it_serves_and_ends_with_0(serving: Any, own_vectors: Path) -> None:
