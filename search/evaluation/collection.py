@@ -7,6 +7,7 @@ from pathlib import Path
 from indexer.errors import BadInput
 from indexer.records import Document
 from indexer.sources import ReadOptions, open_sources, read
+from search.evaluation.records import read_text
 
 _RECORDS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv")
 
@@ -23,11 +24,8 @@ def read_documents(path: Path, text_field: str | None = None) -> list[Document]:
         BadInput: a record cannot be read, or there is none.
     """
     if path.suffix.lower() not in _RECORDS:
-        try:
-            lines = path.read_text(encoding="utf-8-sig").split("\n")
-        except (OSError, UnicodeDecodeError) as error:
-            raise BadInput(f"{path}: cannot be read ({error}): name a file of UTF-8 text") from error
-        documents = [Document(str(number), line.strip()) for number, line in enumerate(lines, 1) if line.strip()]
+        lines = enumerate(read_text(path).split("\n"), 1)
+        documents = [Document(str(number), line.strip()) for number, line in lines if line.strip()]
     else:
         options = ReadOptions(text_field=text_field)
         documents, skipped = [], ""

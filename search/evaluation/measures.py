@@ -5,7 +5,6 @@ The measures are those of trec_eval, by their names in ir_measures. Nothing here
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer.errors import BadInput
+from search.evaluation.records import read_object, read_text
 from search.evaluation.topics import parse_tabbed, parse_topics
 
 Run = Mapping[str, Sequence[tuple[str, float]]]
@@ -120,7 +120,7 @@ def _questions(path: str | Path) -> Iterator[tuple[str, str, str]]:
     lines = list(_lines(path))
     first = lines[0][1].lstrip()
     if first.startswith("<"):
-        topics = list(parse_topics(Path(path).read_text(encoding="utf-8-sig")))
+        topics = list(parse_topics(read_text(path)))
         if not topics:
             raise BadInput(f"{path}: has no <top> or <topic>, so it asks no question")
         yield from ((f"{path}:{line}", query, text) for line, query, text in topics)
@@ -132,15 +132,7 @@ def _questions(path: str | Path) -> Iterator[tuple[str, str, str]]:
 
 def _record(place: str, line: str) -> tuple[str, str]:
     """Return the id and text of a line of JSON; an id or text that it lacks is empty."""
-    try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise BadInput(
-            f"{place}: not JSON ({error.msg}): each line must be an object with _id and text, or an id, a tab and the "
-            "question"
-        ) from None
-    if not isinstance(record, dict):
-        raise BadInput(f"{place}: not an object: write it as {{'_id': ..., 'text': ...}}")
+    record = read_object(place, line, "an object with _id and text, or an id, a tab and the question")
     query, text = record.get("_id", record.get("id")), record.get("text")
     has_id = isinstance(query, str | int) and not isinstance(query, bool)
     return str(query) if has_id else "", text if isinstance(text, str) else ""
@@ -223,10 +215,7 @@ def read_run(path: str | Path) -> dict[str, list[tuple[str, float]]]:
 
 def _lines(path: str | Path) -> Iterator[tuple[str, str]]:
     """Yield ("FILE:LINE", line) of every line that is not blank. Raises BadInput if there is none."""
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path}: cannot be read ({error}): name a file of UTF-8 text") from error
+    text = read_text(path)
     if not text.strip():
         raise BadInput(f"{path}: is empty: nothing can be judged with it")
     for number, line in enumerate(text.split("\n"), 1):

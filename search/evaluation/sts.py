@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer.errors import BadInput
+from search.evaluation.records import read_object, read_text
 
 _FIRST = ("sentence1", "text1", "first")
 _SECOND = ("sentence2", "text2", "second")
@@ -40,20 +40,18 @@ class JudgedPairs:
 def read_sts(path: Path) -> JudgedPairs:
     """Read judged pairs: JSON lines, or a table with commas (quoted) or tabs (never quoted).
 
-    Columns are found by name (score or similarity or label, sentence1, sentence2); a table without a header
-    has three, one of them numbers, or is laid out as the STS Benchmark was published (Cer et al., 2017): genre,
-    file, year, id, score and the two sentences.
+    Columns are found by name: score or similarity or label, sentence1 or text1, sentence2 or text2.
 
     Raises:
         BadInput: the file cannot be read, a line has other columns or no score, or there are fewer than two pairs.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path}: cannot be read ({error}): name a file of UTF-8 text") from error
+    text = read_text(path)
     rows = _objects(path, text) if path.suffix.lower() in (".jsonl", ".ndjson") else _table(path, text)
+    if not rows:
+        raise BadInput(f"{path}: is empty: nothing can be compared with it")
     pairs = []
-    for number, (score, first, second) in rows:
+    for number, record in rows:
+        score, first, second = (record[name] for name in _columns(path, record))
         try:
             value = float(score)
         except (TypeError, ValueError):
@@ -81,63 +79,31 @@ def spearman(cosines: NDArray[np.floating], scores: NDArray[np.float64]) -> floa
     return 100 * float(spearmanr(cosines, scores).statistic)
 
 
-_Rows = list[tuple[int, tuple[Any, Any, Any]]]
-"""The number of each line, with its score and sentences."""
+_Rows = list[tuple[int, Mapping[str, Any]]]
+"""The number of each line, with its cells by the names of their columns."""
 
 
 def _objects(path: Path, text: str) -> _Rows:
-    rows: _Rows = []
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise BadInput(f"{path}:{number}: not JSON ({error.msg}): each line must be an object") from None
-        if not isinstance(record, dict):
-            raise BadInput(f"{path}:{number}: not an object: write it as {{'score': ..., 'sentence1': ...}}")
-        score, first, second = (record[name] for name in _columns(path, list(record)))
-        rows.append((number, (score, first, second)))
-    return rows
+    form = "an object such as {'score': ..., 'sentence1': ..., 'sentence2': ...}"
+    lines = enumerate(text.split("\n"), 1)
+    return [(number, read_object(f"{path}:{number}", line, form)) for number, line in lines if line.strip()]
 
 
 def _table(path: Path, text: str) -> _Rows:
     tabs = "\t" in text.partition("\n")[0]
-    lines = io.StringIO(text)
-    reader = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE) if tabs else csv.reader(lines)
+    quoting: Any = csv.QUOTE_NONE if tabs else csv.QUOTE_MINIMAL
+    reader = csv.DictReader(io.StringIO(text), delimiter="\t" if tabs else ",", quoting=quoting)
     try:
-        rows = [(reader.line_num, row) for row in reader if row]
+        reader.fieldnames = [name.strip().lower() for name in reader.fieldnames or ()]
+        return [(reader.line_num, row) for row in reader]
     except csv.Error as error:
         raise BadInput(f"{path}:{reader.line_num}: cannot be read ({error}): is a quote left open?") from error
-    if not rows:
-        raise BadInput(f"{path}: is empty: nothing can be compared with it")
-    header = rows[0][1]
-    if set(_SCORE) & {name.strip().lower() for name in header}:
-        header = [name.strip().lower() for name in header]
-        columns = [header.index(name) for name in _columns(path, header)]
-        rows = rows[1:]
-    elif len(header) >= 7 and _is_number(header[4]):
-        columns = [4, 5, 6]
-    elif len(header) == 3 and (numbers := [column for column, cell in enumerate(header) if _is_number(cell)]):
-        columns = [numbers[0], *(column for column in range(3) if column != numbers[0])]
-    else:
-        raise BadInput(f"{path}:1: needs a header that names a score, sentence1 and sentence2, found {header!r:.80}")
-    for number, row in rows:
-        if len(row) <= max(columns):
-            raise BadInput(f"{path}:{number}: has {len(row)} columns: a score and two sentences are needed")
-    return [(number, (row[columns[0]], row[columns[1]], row[columns[2]])) for number, row in rows]
 
 
-def _columns(path: Path, names: Sequence[str]) -> list[str]:
+def _columns(path: Path, record: Mapping[str, Any]) -> list[str]:
     """Return the names of the score and the two sentences among the names of a record."""
-    columns = [next((name for name in usual if name in names), None) for usual in (_SCORE, _FIRST, _SECOND)]
+    columns = [next((name for name in usual if name in record), None) for usual in (_SCORE, _FIRST, _SECOND)]
     if None in columns:
-        raise BadInput(f"{path}: has no score, sentence1 and sentence2 among its fields ({', '.join(names)})")
+        fields = ", ".join(map(str, record))
+        raise BadInput(f"{path}: has no score, sentence1 and sentence2 among its fields ({fields}): add a header")
     return [name for name in columns if name]
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        return math.isfinite(float(cell))
-    except ValueError:
-        return False

@@ -13,9 +13,7 @@ from search.evaluation.sts import read_sts, spearman
 FORMS = {
     "tabs.tsv": 'score\tsentence1\tsentence2\n2.5\tA "girl.\tB, b\n5\tC\tD\n',
     "tabs.csv": 'score\tsentence1\tsentence2\r\n2.5\tA "girl.\tB, b\r\n5\tC\tD\r\n',
-    "bare.csv": '"A ""girl.","B, b",2.5\nC,D,5\n',
     "named.csv": 'sentence1,sentence2,similarity_score\n"A ""girl.","B, b",2.5\nC,D,5\n',
-    "published.csv": 'main\tMSRvid\t2012\t1\t2.5\tA "girl.\tB, b\tlicence\nmain\tMSRvid\t2012\t2\t5\tC\tD\n',
     "lines.jsonl": '{"sentence1": "A \\"girl.", "sentence2": "B, b", "score": 2.5}\n\n'
     '{"sentence1": "C", "sentence2": "D", "score": 5}\n',
     "labels.jsonl": '{"text1": "A \\"girl.", "text2": "B, b", "label": "2.5"}\n'
@@ -36,9 +34,12 @@ def test_a_file_in_any_form(tmp_path: Path, name: str) -> None:
     ("text", "complaint"),
     [
         ("", "is empty"),
-        ("a\tb\n1\t2\n", "needs a header"),
+        (
+            "1\ta\tb\n2\tc\td\n",
+            r"has no score, sentence1 and sentence2 among its fields \(1, a, b\): add a header",
+        ),
         ("score\tfirst\tother\n1\ta\tb\n", "has no score, sentence1 and sentence2"),
-        ("score\tsentence1\tsentence2\n1\ta\n", ":2: has 2 columns"),
+        ("score\tsentence1\tsentence2\n1\ta\n", ":2: must be a score and two sentences"),
         ("score\tsentence1\tsentence2\nhigh\ta\tb\n", ":2: must be a score and two sentences"),
         ("score\tsentence1\tsentence2\n1\ta\t \n", ":2: a sentence is empty"),
         ("score\tsentence1\tsentence2\n1\ta\tb\n1\tc\td\n", "two pairs of different scores"),
