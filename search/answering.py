@@ -4,10 +4,10 @@ by them.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from indexer.deadline import NEVER, Deadline
 from indexer.errors import BadInput
@@ -30,8 +30,27 @@ from search.ranker import Pool, Ranker
 UnknownFields = Literal["error", "empty"]
 
 _NO_DOCUMENT = In("uri", ())
-_MAX_NOTED_FILTERS = 256
-"""Number of filters whose notes are kept: a few words each."""
+_MAX_KEPT = 512
+"""Maximum values that are kept of a commit. Clients may invent any number of filters and fields."""
+
+Value = TypeVar("Value")
+
+
+class _OfCommit:
+    """Values that were computed from one commit. They are kept until the next commit."""
+
+    def __init__(self) -> None:
+        self._of: tuple[Hashable, dict[Hashable, Any]] = None, {}  # the version, and its values
+
+    def get(self, snapshot: Snapshot, key: Hashable, compute: Callable[[], Value]) -> Value:
+        """Return the value with this key, which `compute` returns if it is not kept."""
+        version, values = self._of
+        if version != snapshot.version or len(values) >= _MAX_KEPT:
+            _, values = self._of = snapshot.version, {}  # not emptied: another thread may be reading it
+        if key not in values:
+            values[key] = compute()
+        kept: Value = values[key]
+        return kept
 
 
 class Answering:
@@ -42,14 +61,14 @@ class Answering:
         unknown_fields: as in `Searcher`.
         deadline: of the questions of one caller.
         ahead: a question of this caller that is being embedded.
+        kept: values of the last commit.
     """
 
     def __init__(self, ranker: Ranker, unknown_fields: UnknownFields) -> None:
         self.ranker, self.unknown_fields = ranker, unknown_fields
         self.deadline: Deadline = NEVER
         self.ahead: AskedQuestion | None = None
-        self._values: dict[tuple[Hashable, str, int], FieldValues] = {}  # with the version of their snapshot
-        self._value_notes: dict[tuple[Hashable, str, bool], tuple[str, ...]] = {}  # with version and filter
+        self.kept = _OfCommit()
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:
         """Open a snapshot, which raises DeadlinePassed after the deadline."""
@@ -57,14 +76,7 @@ class Answering:
 
     def values_of(self, snapshot: Snapshot, field: str, limit: int) -> FieldValues:
         """Return the values of a field, kept until the next commit."""
-        key = snapshot.version, field, limit
-        if (values := self._values.get(key)) is None:
-            values = snapshot.values(field, limit)
-            if any(version != snapshot.version for version, _, _ in list(self._values)):
-                self._values.clear()
-            if values.documents:  # names of fields that clients invent are not kept
-                self._values[key] = values
-        return values
+        return self.kept.get(snapshot, ("values", field, limit), lambda: snapshot.values(field, limit))
 
     def ranked(self, snapshot: Snapshot, query: Query, vector: Vector | None, k: int, pool: Pool | None = None) -> Hits:
         """Return the k best units for a question with this vector."""
@@ -92,17 +104,13 @@ class Answering:
         """
         if self.unknown_fields == "empty" or not snapshot.documents or not may_have_notes(where, found):
             return ()
-        key = snapshot.version, render(where), found
-        if (notes := self._value_notes.get(key)) is None:
-            notes = notes_on_values(
+        return self.kept.get(
+            snapshot,
+            ("notes", render(where), found),
+            lambda: notes_on_values(
                 snapshot, where, found, lambda field: self.values_of(snapshot, field, COMPARED_VALUES)
-            )
-            if len(self._value_notes) >= _MAX_NOTED_FILTERS or any(
-                version != snapshot.version for version, _, _ in list(self._value_notes)
-            ):
-                self._value_notes.clear()
-            self._value_notes[key] = notes
-        return notes
+            ),
+        )
 
     def vector(self, snapshot: Snapshot, query: Query) -> tuple[Vector | None, tuple[str, ...]]:
         """Return the question as a unit row (dimensions,) and notes; None in words mode, which needs no model."""

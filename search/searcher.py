@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
 from copy import copy
@@ -84,7 +84,6 @@ class Searcher(Asker):
         ranker = Ranker(open_store(path), encoder, trust_remote_code=trust_remote_code, timings=timings)
         self.answering = Answering(ranker, unknown_fields)
         self._ranker, self._store = ranker, ranker.store
-        self._commonest_fields: dict[Hashable, list[str]] = {}
 
     def close(self) -> None:
         self._store.close()
@@ -396,11 +395,7 @@ class Searcher(Asker):
     def commonest_fields(self) -> list[str]:
         """Return metadata fields, the commonest in a sample of the documents first; kept until the next commit."""
         with self._snapshot() as snapshot:
-            if (names := self._commonest_fields.get(snapshot.version)) is None:
-                names = commonest_fields(snapshot)
-                self._commonest_fields.clear()
-                self._commonest_fields[snapshot.version] = names
-            return names
+            return self.answering.kept.get(snapshot, "commonest fields", lambda: commonest_fields(snapshot))
 
     @property
     def is_building_words(self) -> bool:
@@ -478,6 +473,6 @@ def searcher_of_previous(searcher: Searcher) -> Searcher | None:
         return None
     previous = copy(searcher)
     previous._ranker, previous._store = Ranker(store), store
-    previous.answering, previous._commonest_fields = Answering(previous._ranker, "error"), {}
+    previous.answering = Answering(previous._ranker, "error")
     previous.answering.deadline = searcher.answering.deadline
     return previous
