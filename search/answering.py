@@ -16,7 +16,7 @@ from indexer.filters.unknown_fields import without_unknown_fields
 from indexer.lookup import is_uri, unknown_uri
 from indexer.records import Vector
 from indexer.stores.fields.field_types import check_filter
-from indexer.stores.port import FieldValues, Unit
+from indexer.stores.port import FieldValues
 from indexer.stores.reading.snapshot import Snapshot
 from search.condition_notes import notes_on_conditions
 from search.examples import with_examples
@@ -81,19 +81,18 @@ class Answering:
     def ranked(self, snapshot: Snapshot, query: Query, vector: Vector | None, k: int, pool: Pool | None = None) -> Hits:
         """Return the k best units for a question with this vector."""
         condition = self.known_fields_only(snapshot, query.condition)
-        unit: Unit = "passage" if query.passages else "document"
         weights = None if pool is None else pool.weights
         if query.newer is not None and pool is None:
             newer = Newer.read(query.newer)
             newer.check(snapshot.fields, unknown_is_error=self.unknown_fields == "error")
             weights = newer.weigh(snapshot, condition)
-        hits = self.ranker.rank(snapshot, query, vector, k, condition, unit, weights, pool)
+        hits = self.ranker.rank(snapshot, query, vector, k, condition, weights, pool)
         notes = list(hits.notes)
         if condition is not None:
             notes += self.notes_on(snapshot, condition, hits.matched > 0)
         if query.conditions:
             notes += notes_on_conditions(
-                snapshot, query.conditions, condition, unit, found=hits.matched > 0 or pool is not None
+                snapshot, query.conditions, condition, query.unit, found=hits.matched > 0 or pool is not None
             )
         return replace(hits, notes=tuple(notes))
 

@@ -23,7 +23,7 @@ from indexer.filters.tree import Compare, Condition, Exists, In, Type, Under, Wh
 from indexer.filters.unknown_fields import resolve_conditions
 from indexer.records import Vector
 from indexer.stores.fields.field_types import FieldTypes, check_filter
-from indexer.stores.port import Unit, WordStatistics
+from indexer.stores.port import WordStatistics
 from indexer.stores.reading.snapshot import Snapshot
 from search.answering import Answering
 from search.asker import as_list, hits_above
@@ -318,9 +318,8 @@ def _merge(parts: Sequence[_Part], query: Query) -> Hits:
         if not matched and part.query.condition is not None:
             of_values = part.answering.notes_on(part.snapshot, part.query.condition, found=False)
         if not matched and query.conditions:
-            unit: Unit = "passage" if query.passages else "document"
             where = part.query.condition
-            of_conditions = tuple(notes_on_conditions(part.snapshot, query.conditions, where, unit, found=False))
+            of_conditions = tuple(notes_on_conditions(part.snapshot, query.conditions, where, query.unit, found=False))
         notes_of.append(list(dict.fromkeys((*part.notes, *hits.notes, *of_values, *of_conditions))))
         notes.update(notes_of[-1])
     described = [

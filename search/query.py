@@ -15,7 +15,7 @@ from indexer.filters.mapping import Filter, filter_tree
 from indexer.filters.tree import Where
 from indexer.indexing.batches import broken_at
 from indexer.records import Vector
-from indexer.stores.port import Conditions
+from indexer.stores.port import Conditions, Unit
 from indexer.stores.vectors import unit_rows
 from search.conditions import read_conditions
 from search.examples import read_uris
@@ -132,6 +132,11 @@ class Query:
     def ranked_by(self) -> Mode:
         """The mode that ranks: "words" if the text has only conditions, because then there is nothing to embed."""
         return "words" if self.conditions and not (self.asked or self.like) and self.row is None else self.mode
+
+    @property
+    def unit(self) -> Unit:
+        """The unit that is ranked."""
+        return "passage" if self.passages else "document"
 
     @property
     def words(self) -> str:

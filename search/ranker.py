@@ -24,7 +24,7 @@ from indexer.languages.questions import pieces_per_word
 from indexer.passages.cut import titled_text
 from indexer.records import Vector
 from indexer.settings import Settings
-from indexer.stores.port import Passage, Unit
+from indexer.stores.port import Passage
 from indexer.stores.reading.snapshot import Snapshot
 from indexer.stores.reading.store import Store
 from indexer.stores.words.analysis import stored_analysis
@@ -36,7 +36,7 @@ from search.hits import Hit, Hits
 from search.marks import QuestionWords
 from search.modes import Ranked, ScoredCandidates
 from search.newer import RankAt, Weights
-from search.query import Query, check_text
+from search.query import Query
 from search.question_batches import AskedQuestion, QuestionBatches
 from search.timings import Timings
 from search.why import DeferredWhy
@@ -97,7 +97,6 @@ class Ranker:
         vector: Vector | None,
         k: int,
         where: Where | None,
-        unit: Unit,
         weights: Weights | None = None,
         pool: Pool | None = None,
     ) -> Hits:
@@ -115,7 +114,8 @@ class Ranker:
         """
         begun = time.perf_counter()
         notes: list[str] = []
-        mode, text, exact, conditions = query.ranked_by, query.asked, bool(query.exact), query.conditions
+        mode, text, exact, unit = query.ranked_by, query.asked, bool(query.exact), query.unit
+        conditions = query.conditions
 
         def rank_at(depth: int) -> Ranked:
             if mode == "words":
@@ -187,10 +187,8 @@ class Ranker:
             statistics: cosines of several indexes, in place of those of this index.
         """
         statistics = statistics or self.current_statistics(snapshot)
-        unit: Unit = "passage" if query.passages else "document"
-        exact = bool(query.exact)
         scored = modes.score_candidates(
-            snapshot, statistics, query.asked, vector, k, where, unit, exact, query.conditions
+            snapshot, statistics, query.asked, vector, k, where, query.unit, bool(query.exact), query.conditions
         )
         if query.row is not None:  # Nothing is known of how another program made the vector.
             return scored
@@ -211,15 +209,12 @@ class Ranker:
 
         These are the notes that searches for these questions would have in `Hits.notes`, each once.
         """
-        for text in texts:
-            check_text(text)
+        questions = [Query(text, mode="hybrid") for text in texts]
         candidates, uris = [], []
         with self.store.snapshot() as snapshot:
-            statistics = self.current_statistics(snapshot)
             vectors, notes = self.encode(snapshot, texts)
-            for text, vector in zip(texts, vectors, strict=True):
-                scored = modes.score_candidates(snapshot, statistics, text, vector, 10, None, "document")
-                scored = replace(scored, unread_bias=self._unread_bias(snapshot, text))
+            for query, vector in zip(questions, vectors, strict=True):
+                scored = self.score_candidates(snapshot, query, vector, query.k, None)
                 candidates.append(scored)
                 ids = scored.candidates.passages.tolist()
                 uris.append([passage.uri for passage in snapshot.passages_by_id(ids)])

@@ -215,7 +215,7 @@ class _Side:
             if self._vectors is None and texts:
                 self._vectors = self._encode(snapshot, texts)
             for text, vector in zip(texts, () if self._vectors is None else self._vectors, strict=True):
-                hits = self._ranker.rank(snapshot, Query(text, mode=mode), vector, HITS, None, "document")
+                hits = self._ranker.rank(snapshot, Query(text, mode=mode), vector, HITS, None)
                 answers.append([(hit.uri, hit.score) for hit in hits])
         return answers
 
@@ -226,7 +226,7 @@ class _Side:
             for text in texts:
                 begun = time.perf_counter()
                 vector = self._encode(snapshot, [text])[0]
-                self._ranker.rank(snapshot, Query(text), vector, HITS, None, "document")
+                self._ranker.rank(snapshot, Query(text), vector, HITS, None)
                 times.append(1000 * (time.perf_counter() - begun))
         return statistics.median(times)
 
