@@ -93,7 +93,9 @@ def migrate(
         _drop(path, no_wait, as_json)
     else:
         options = VectorOptions(
-            *(model, None, None, None, max_tokens, None, "auto", "auto", None, trust_remote_code),
+            model,
+            max_tokens=max_tokens,
+            trust_remote_code=trust_remote_code,
             tokenizer=tokenizer,
             input_type=input_type,
             question_model=question_model,

@@ -81,6 +81,6 @@ def update(
     except SourceError as error:
         forget_it = f"likewise update {quoted(path)} --forget SOURCE"
         raise SourceError(f"{in_shell(error)}, or leave out what is gone for good: {forget_it}") from error
-    as_it_is = VectorOptions(None, None, None, None, None, None, "auto", "auto", None, trust_remote_code)
+    as_it_is = VectorOptions(trust_remote_code=trust_remote_code)
     run_options = RunOptions(prune, yes, no_wait=no_wait, as_json=as_json, workers=workers, worker_resources=resources)
     return run_and_report(path, opened, as_it_is, run_options)

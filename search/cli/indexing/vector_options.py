@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 class VectorOptions:
     """The options about vectors and passages; None means the index's own setting, or the default of a new index."""
 
-    model: str | None
-    pooling: str | None
-    layers: str | None
-    combine: str | None
-    max_tokens: int | None
-    overlap: int | None
-    precision: Precision
-    device: str
-    language: str | None
-    trust_remote_code: bool
+    model: str | None = None
+    pooling: str | None = None
+    layers: str | None = None
+    combine: str | None = None
+    max_tokens: int | None = None
+    overlap: int | None = None
+    precision: Precision = "auto"
+    device: str = "auto"
+    language: str | None = None
+    trust_remote_code: bool = False
     dimensions: int | None = None
     tokenizer: str | None = None
     input_type: bool = False
