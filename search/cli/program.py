@@ -31,16 +31,6 @@ COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 
 _LONGEST_NAME = max(map(len, COMMANDS))
 
-_NAMES = {
-    "cache": "cache_command",
-    "map": "map_command",
-    "index": "index_command",
-    "compile": "compile_command",
-    "copy": "copy_command",
-    "list": "list_command",
-}
-
-
 _FINISHING = frozenset(
     {
         "index",
@@ -82,9 +72,8 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = getattr(import_module(f"search.cli.commands.{cmd_name}"), _NAMES.get(cmd_name, cmd_name))
-        assert isinstance(command, click.Command)
-        return command
+        members = vars(import_module(f"search.cli.commands.{cmd_name}")).values()
+        return next(each for each in members if isinstance(each, click.Command) and each.name == cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
