@@ -227,8 +227,6 @@ class SimilarRequest(WithArea):
 class ListRequest(WithArea):
     """Documents to list without a question."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"where": "year >= 2020", "sort": "title"}]})
-
     k: HitCount = 10
     where: Where = None
     sort: Sort = "newest"
@@ -244,17 +242,11 @@ class FacetRequest(WithArea):
 class FacetsRequest(_Body):
     """Fields to count, each with its own filter: usually all conditions but those on the field itself."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"facets": [{"field": "lang", "where": "year >= 2020"}]}]}
-    )
-
     facets: Annotated[list[FacetRequest], Field(min_length=1, max_length=MAX_FACETS)]
 
 
 class PlacedRequest(_Body):
     """Documents of the map, by their points or by their uris."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"points": [0, 1, 2]}]})
 
     points: Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=MAX_TITLES)] = []
     uris: Annotated[list[Uri], Field(max_length=MAX_HITS)] = []
@@ -263,17 +255,11 @@ class PlacedRequest(_Body):
 class MatchingRequest(WithArea):
     """Documents of the map that pass a filter and are in an area."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"where": "year >= 2020"}]})
-
     where: Where = None
 
 
 class JudgmentRequest(_Body):
     """Whether a document answers a question."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"query": "how do vaccines work", "uri": "a", "grade": 1}]}
-    )
 
     query: Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARACTERS, pattern=r"\S")]
     uri: Uri
