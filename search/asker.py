@@ -35,6 +35,10 @@ class Asker(ABC):
         """
 
     @abstractmethod
+    def _answer_many(self, questions: Sequence[Query]) -> list[Hits]:
+        """Return the hits of questions that differ in text, vector and filter alone."""
+
+    @abstractmethod
     def close(self) -> None:
         """Release connections and memory. A later call opens what it needs again."""
 
@@ -110,6 +114,29 @@ class Asker(ABC):
     ) -> Hits:
         """Return the k best documents for a vector of the index's dimensions, of any length but zero."""
         return self.answer(Query("", k, where, "dense", passages, min_score, exact, vector=vector))
+
+    def search_many(
+        self,
+        queries: Iterable[str],
+        k: int = 100,
+        *,
+        where: Filter | Sequence[Filter | None] | None = None,
+        mode: Mode = "dense",
+        passages: bool = False,
+        min_score: float | None = None,
+        exact: bool = False,
+        vectors: NDArray[np.floating] | Sequence[Sequence[float]] | None = None,
+    ) -> list[Hits]:
+        """Answer each question as `search` does; the questions go through the encoder together.
+
+        In words mode a question without a word to search by has no hits, and `hits.notes` says so.
+
+        Args:
+            where: one filter, or a list of one per question.
+            vectors: the vectors of the questions (questions, dimensions), instead of embedding them.
+        """
+        questions = read_queries(queries, k, where, mode, passages, min_score, exact, vectors)
+        return self._answer_many(questions) if questions else []
 
 
 def as_list(values: Iterable[Any], noun: str, method: str) -> list[Any]:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import wraps
 from os import PathLike
+from types import SimpleNamespace
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 from indexer.deadline import Deadline
@@ -43,19 +44,13 @@ def _asked(
 
     @wraps(method)
     async def ask(self: AsyncSearcher, /, *args: P.args, **kwargs: P.kwargs) -> Hits:
-        return await self.answer(cast("Query", method(_QueryItself(), *args, **kwargs)))
+        return await self.answer(cast("Query", method(_RETURNS_QUERY, *args, **kwargs)))
 
     return ask
 
 
-class _QueryItself(Asker):
-    """Answers a question with the question, to read the arguments of a method as one `Query`."""
-
-    def answer(self, query: Query) -> Any:
-        return query
-
-    def close(self) -> None:
-        """Nothing is open."""
+_RETURNS_QUERY = cast("Asker", SimpleNamespace(answer=lambda query: query))
+"""Answers a question with the question, to read the arguments of a method as one `Query`."""
 
 
 class AsyncSearcher:

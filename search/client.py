@@ -10,7 +10,6 @@ from urllib.parse import quote
 
 import httpx
 import numpy as np
-from numpy.typing import NDArray
 
 from indexer import errors
 from indexer.errors import BadInput, IndexUnavailable, LikewiseError, NotAnIndex, NotPermitted, UnknownField, UnknownUri
@@ -19,9 +18,9 @@ from indexer.filters.tree import Where, render
 from indexer.lookup import is_uri, unknown_uri
 from indexer.records import Document, Section
 from indexer.stores.port import Info
-from search.asker import Asker, as_list, hits_above, read_queries
+from search.asker import Asker, as_list, hits_above
 from search.hits import Hit, Hits
-from search.query import SENT_MEMBERS, Mode, Query, as_query
+from search.query import SENT_MEMBERS, Query, as_query
 from search.rerank import rerank
 
 _TIMEOUT_S = 60.0
@@ -111,26 +110,15 @@ class Client(Asker):
             return hits
         return hits_above(rerank(hits, query.rerank, query.words, query.k), query, self._url)
 
-    def search_many(
-        self,
-        queries: Iterable[str],
-        k: int = 100,
-        *,
-        where: Filter | Sequence[Filter | None] | None = None,
-        mode: Mode = "dense",
-        passages: bool = False,
-        min_score: float | None = None,
-        exact: bool = False,
-        vectors: NDArray[np.floating] | Sequence[Sequence[float]] | None = None,
-    ) -> list[Hits]:
-        questions = read_queries(queries, k, where, mode, passages, min_score, exact, vectors)
+    def _answer_many(self, questions: Sequence[Query]) -> list[Hits]:
+        first = questions[0]
         parts = [{"queries": one.text, "where": _text(one.condition), "vectors": _row(one)} for one in questions]
         answers = list[Hits]()
-        for batch in _batches(parts, min(_MAX_BATCH, _MAX_BATCH_HITS // k)):
+        for batch in _batches(parts, min(_MAX_BATCH, _MAX_BATCH_HITS // first.k)):
             members = {name: [part[name] for part in batch] for name in batch[0]}
-            if vectors is None:
+            if first.row is None:
                 del members["vectors"]
-            answers += map(_hits, self._post("search-many", members | _ranking_members(questions[0]))["answers"])
+            answers += map(_hits, self._post("search-many", members | _ranking_members(first))["answers"])
         return answers
 
     def similar(self, uri: str, k: int = 10, *, where: Filter | None = None) -> Hits:

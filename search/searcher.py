@@ -11,9 +11,6 @@ from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from indexer.deadline import Deadline
 from indexer.encoders import Encoder, Recipe
 from indexer.errors import BadInput, NotAnIndex, NoWords, UnknownField
@@ -27,11 +24,11 @@ from indexer.stores.fields.field_types import check_filter
 from indexer.stores.port import FieldValues, Info, Passage, Sort
 from indexer.stores.reading.snapshot import Snapshot
 from search.answering import Answering, UnknownFields
-from search.asker import Asker, as_list, hits_above, read_queries
+from search.asker import Asker, as_list, hits_above
 from search.explain import add_sentences
 from search.hits import Hit, Hits
 from search.middles import middles
-from search.query import Mode, Query
+from search.query import Query
 from search.ranker import Ranker
 from search.rerank import rerank as rerank_hits
 from search.timings import Timings
@@ -149,32 +146,10 @@ class Searcher(Asker):
             hits = replace(hits, hits=tuple(add_sentences(hits.hits, encoder, vector)))
         return replace(hits, notes=tuple(dict.fromkeys((*notes, *hits.notes))))
 
-    def search_many(
-        self,
-        queries: Iterable[str],
-        k: int = 100,
-        *,
-        where: Filter | Sequence[Filter | None] | None = None,
-        mode: Mode = "dense",
-        passages: bool = False,
-        min_score: float | None = None,
-        exact: bool = False,
-        vectors: NDArray[np.floating] | Sequence[Sequence[float]] | None = None,
-    ) -> list[Hits]:
-        """Answer each question as `search` does; the questions go through the encoder together.
-
-        In words mode a question without a word to search by has no hits, and `hits.notes` says so.
-
-        Args:
-            where: one filter, or a list of one per question.
-            vectors: the vectors of the questions (questions, dimensions), instead of embedding them.
-        """
-        questions = read_queries(queries, k, where, mode, passages, min_score, exact, vectors)
-        if not questions:
-            return []
+    def _answer_many(self, questions: Sequence[Query]) -> list[Hits]:
         answers = []
         with self._snapshot() as snapshot:
-            if mode == "words" or vectors is not None:
+            if questions[0].mode == "words" or questions[0].row is not None:
                 encoded = [self.answering.vector(snapshot, query) for query in questions]
             else:
                 encoded = list(zip(*self._ranker.encode(snapshot, [query.text for query in questions]), strict=True))
@@ -182,7 +157,7 @@ class Searcher(Asker):
                 try:
                     hits = self.answering.ranked(snapshot, query, row, query.k)
                 except NoWords as error:
-                    hits = Hits((), 0, True, query.text, mode, notes=(str(error),))
+                    hits = Hits((), 0, True, query.text, query.mode, notes=(str(error),))
                 every = tuple(dict.fromkeys((*notes, *hits.notes)))
                 answers.append(replace(hits_above(hits, query, self._store.address), notes=every))
         return answers
