@@ -99,9 +99,9 @@ def compare(
         raise click.UsageError("give --sts FILE, or --corpus, --queries and --qrels, to compare with")
     progress: Callable[[str], None] = (lambda text: say(text, err=True)) if on_terminal() else lambda text: None
     specs = [RecipeSpec.parse(recipe).with_prompts(query_prompt, document_prompt) for recipe in recipes]
-    with quiet_libraries():
-        trust = trust_remote_code
-        comparison = compare_recipes(specs, sts, retrieval, device=device, trust_remote_code=trust, progress=progress)
+    quiet_libraries()
+    trust = trust_remote_code
+    comparison = compare_recipes(specs, sts, retrieval, device=device, trust_remote_code=trust, progress=progress)
     if picture is not None:
         from search.evaluation.plot import plot
 

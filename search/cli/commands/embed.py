@@ -139,14 +139,14 @@ def embed(
         batch = list(islice(source, size))
         if not batch:
             raise BadInput(f"{path or 'standard input'} holds no text: there is nothing to embed")
-        with quiet_libraries():
-            named = _specs(recipes, model, pooling, layers, combine)
-            specs = {name: spec.with_prompts(query_prompt, document_prompt) for name, spec in named.items()}
-            encoders = {name: load(spec) for name, spec in specs.items()}
-            for encoder in encoders.values():
-                calibrate_int8(encoder, [text.text for text in batch])
-            embed_batch = _batch_embedder(encoders, role, truncate, tokens, words, trust_remote_code)
-            draw = _Histogram(encoders, specs, load, role, trust_remote_code) if histogram_file else None
+        quiet_libraries()
+        named = _specs(recipes, model, pooling, layers, combine)
+        specs = {name: spec.with_prompts(query_prompt, document_prompt) for name, spec in named.items()}
+        encoders = {name: load(spec) for name, spec in specs.items()}
+        for encoder in encoders.values():
+            calibrate_int8(encoder, [text.text for text in batch])
+        embed_batch = _batch_embedder(encoders, role, truncate, tokens, words, trust_remote_code)
+        draw = _Histogram(encoders, specs, load, role, trust_remote_code) if histogram_file else None
         while batch:
             rows = embed_batch(batch, count)
             # Files and pipes get a text as it is. On a terminal its escape characters are replaced.

@@ -27,8 +27,8 @@ def model(name: str, as_json: bool) -> None:
     """
     from indexer.encoders.inspection.model_card import describe
 
-    with quiet_libraries():
-        description = describe(name)
+    quiet_libraries()
+    description = describe(name)
     if as_json:
         say_json(_members(description))
         return

@@ -112,10 +112,10 @@ def _pairs_of_file(
     from search.pairs import pairs_of_texts
 
     documents = read_documents(path, text_field)
-    with quiet_libraries():
-        runtime = Runtime(device=device, trust_remote_code=trust)
-        encoder, recipe = get_encoder(model or DEFAULT_MODEL, runtime)
-        return pairs_of_texts(documents, encoder, recipe, count, min_score)
+    quiet_libraries()
+    runtime = Runtime(device=device, trust_remote_code=trust)
+    encoder, recipe = get_encoder(model or DEFAULT_MODEL, runtime)
+    return pairs_of_texts(documents, encoder, recipe, count, min_score)
 
 
 def _line(side: Side) -> str:

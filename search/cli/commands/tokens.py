@@ -71,11 +71,11 @@ def tokens(
     for number, part in enumerate(texts, start=1):
         if not is_unicode(part):
             raise BadInput(f"text {number} is not UTF-8: convert it first")
-    with quiet_libraries():
-        spec = RecipeSpec.parse(model or DEFAULT_MODEL)
-        route = "document" if has_two_routes(find_model(spec.model)) else ""
-        checkpoint = Checkpoint(replace(spec, route=route), trust_remote_code)
-        reader = TokenReader(checkpoint)
+    quiet_libraries()
+    spec = RecipeSpec.parse(model or DEFAULT_MODEL)
+    route = "document" if has_two_routes(find_model(spec.model)) else ""
+    checkpoint = Checkpoint(replace(spec, route=route), trust_remote_code)
+    reader = TokenReader(checkpoint)
     try:
         read = reader.read(text, text2)
     except TextTooLong as error:
@@ -98,10 +98,7 @@ def tokens(
         rows = _compared_positions(labels, read, whole, words, chosen, positions)
         if not rows:
             raise BadInput("the model reads no whole word in the text: there is nothing to compare")
-        with quiet_libraries():
-            recipe, vectors = _vectors(
-                spec, checkpoint, layers, combine, read, whole if words else None, trust_remote_code
-            )
+        recipe, vectors = _vectors(spec, checkpoint, layers, combine, read, whole if words else None, trust_remote_code)
         result |= {"recipe": recipe, "compared": [{"at": row, "text": labels[row]} for row in rows]}
         result["cosines"] = _cosines(vectors[rows]).round(6).tolist()
     if as_json:

@@ -9,8 +9,7 @@ import re
 import shlex
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any, TextIO
 
 import click
@@ -184,16 +183,6 @@ def number(value: int) -> str:
     return f"{value:,}"
 
 
-@contextmanager
-def quiet_libraries() -> Iterator[None]:
-    """Keep the progress bars and notices of model libraries off the terminal."""
-    before = {name: os.environ.get(name) for name in ("HF_HUB_DISABLE_PROGRESS_BARS", "TOKENIZERS_PARALLELISM")}
+def quiet_libraries() -> None:
+    """Keep the progress bars and notices of model libraries, which are not loaded yet, off the terminal."""
     os.environ.update(HF_HUB_DISABLE_PROGRESS_BARS="1", TOKENIZERS_PARALLELISM="true")
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
