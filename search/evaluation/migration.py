@@ -67,45 +67,27 @@ class Verdict:
     """The comparison of the vectors of two models over the same documents.
 
     Attributes:
-        ndcg, ndcg_hybrid: nDCG@10 by judgments, in dense and in hybrid mode; None without judgments.
+        sides: the measurements, under the names that `likewise migrate --json` prints; None for what could not be
+            measured. `ndcg@10` and `ndcg@10_hybrid` exist only with judgments. `success@10` is the share of held-out
+            sentences whose passage is found in the first ten, `question_ms` the median of the milliseconds of one
+            question, embedded and ranked, and `passages_per_second` how many passages of the collection the encoder of
+            questions embeds.
         overlap: mean share of the ten hits that are the same; None in an empty index.
-        success: share of held-out sentences whose passage is found in the first ten; None with too few sentences.
         questions: how many questions were asked for `overlap`: the judged ones, or else sentences of the collection.
         sentences: how many held-out sentences were asked.
-        question_ms: median of the milliseconds of one question, embedded and ranked.
-        passages_per_second: how many passages of the collection the encoder of questions embeds in a second.
-        bytes, passages, dimensions: of the two indexes.
         notes: what the caller should know.
     """
 
-    ndcg: Sides | None
-    ndcg_hybrid: Sides | None
-    overlap: float | None
-    success: Sides | None
-    questions: int
-    sentences: int
-    question_ms: Sides | None
-    passages_per_second: Sides | None
-    bytes: Sides
-    passages: Sides
-    dimensions: Sides
+    sides: Mapping[str, Sides | None]
+    overlap: float | None = None
+    questions: int = 0
+    sentences: int = 0
     notes: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """Return the members that `likewise migrate --json` prints. Members about judgments exist only if there are
-        judgments."""
-        judged = {"ndcg@10": self.ndcg, "ndcg@10_hybrid": self.ndcg_hybrid}
-        numbers: dict[str, Sides | None] = {
-            **{name: sides for name, sides in judged.items() if sides is not None},
-            "success@10": self.success,
-            "question_ms": self.question_ms,
-            "passages_per_second": self.passages_per_second,
-            "bytes": self.bytes,
-            "passages": self.passages,
-            "dimensions": self.dimensions,
-        }
+        """Return the members that `likewise migrate --json` prints."""
         counts = {"overlap@10": self.overlap, "questions": self.questions, "sentences": self.sentences}
-        return {**{name: sides and sides.as_json() for name, sides in numbers.items()}, **counts}
+        return {name: sides and sides.as_json() for name, sides in self.sides.items()} | counts
 
 
 def compare_vectors(
@@ -134,8 +116,8 @@ def compare_vectors(
     sides = [_Side(store, trust_remote_code) for store in (old, new)]
     if (problem := sides[0].problem()) is not None:
         note = f"the models are not compared, because the old model cannot be used ({problem})"
-        sizes = _sizes([side.info() for side in sides])
-        return Verdict(None, None, None, None, 0, 0, None, None, *sizes, notes=(note,))
+        unmeasured = dict.fromkeys(("success@10", "question_ms", "passages_per_second"))
+        return Verdict({**unmeasured, **_sizes(sides)}, notes=(note,))
     passages, sentences = _draw(old)
     sentences = _readable(sides, sentences)
     texts = [one.question for one in sentences]
@@ -147,20 +129,19 @@ def compare_vectors(
     dense, hybrid = ([side.ask(texts, mode) for side in sides] for mode in ("dense", "hybrid"))
     listener.step("asking sentences of the collection")
     found = [side.find(passages, sentences) for side in sides]
-    size, count, width = _sizes([side.info() for side in sides])
+    judged = {"ndcg@10": dense, "ndcg@10_hybrid": hybrid}
+    measured = {
+        **{name: _judge(answers, qrels) for name, answers in judged.items() if qrels is not None},
+        "success@10": _tested(found) if len(sentences) >= MIN_PSEUDO_QUESTIONS else None,
+        "question_ms": Sides(*(side.question_ms(texts[:_TIMED_QUESTIONS]) for side in sides)) if texts else None,
+        "passages_per_second": Sides(*(side.passages_per_second for side in sides)) if sentences else None,
+    }
     return Verdict(
-        ndcg=_judge(dense, qrels) if qrels is not None else None,
-        ndcg_hybrid=_judge(hybrid, qrels) if qrels is not None else None,
-        overlap=_overlap(*dense) if texts else None,
-        success=_tested(found) if len(sentences) >= MIN_PSEUDO_QUESTIONS else None,
-        questions=len(texts),
-        sentences=len(sentences),
-        question_ms=Sides(*(side.question_ms(texts[:_TIMED_QUESTIONS]) for side in sides)) if texts else None,
-        passages_per_second=Sides(*(side.passages_per_second for side in sides)) if sentences else None,
-        bytes=size,
-        passages=count,
-        dimensions=width,
-        notes=tuple(dict.fromkeys(note for side in sides for note in side.notes)),
+        {**measured, **_sizes(sides)},
+        _overlap(*dense) if texts else None,
+        len(texts),
+        len(sentences),
+        tuple(dict.fromkeys(note for side in sides for note in side.notes)),
     )
 
 
@@ -253,13 +234,9 @@ class _Side:
         return found
 
 
-def _sizes(infos: Sequence[Info]) -> tuple[Sides, Sides, Sides]:
-    """Return bytes, passages and dimensions of both sides."""
-    return (
-        Sides(*(info.bytes for info in infos)),
-        Sides(*(info.passages for info in infos)),
-        Sides(*(info.dimensions for info in infos)),
-    )
+def _sizes(sides: Sequence[_Side]) -> dict[str, Sides]:
+    infos = [side.info() for side in sides]
+    return {name: Sides(*(getattr(info, name) for info in infos)) for name in ("bytes", "passages", "dimensions")}
 
 
 def _draw(store: Store) -> tuple[list[Passage], list[PseudoQuestion]]:

@@ -25,7 +25,7 @@ from search.cli.terminal.tables import print_table
 if TYPE_CHECKING:
     from indexer.indexing.core import IndexCore
     from search.evaluation.measures import Qrels
-    from search.evaluation.migration import Sides, Verdict
+    from search.evaluation.migration import Verdict
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -283,24 +283,23 @@ def _numbers(
 
 
 def _print_verdict(verdict: Verdict, old: str, new: str) -> None:
-    rows: list[tuple[str, str, str, str]] = [("", old, new, "")]
-
-    def add(name: str, sides: Sides | None, form: str, scale: float = 1) -> None:
-        if sides is not None:
+    rows = [("", old, new, "")]
+    for name, label, form in (
+        ("ndcg@10", "nDCG@10 of the judged questions", ".4f"),
+        ("ndcg@10_hybrid", "nDCG@10, hybrid", ".4f"),
+        ("success@10", f"found in ten, of {verdict.sentences} held-out sentences", ".1%"),
+        ("question_ms", "milliseconds per question", ".1f"),
+        ("passages_per_second", "passages embedded per second", ",.0f"),
+        ("passages", "passages", ",.0f"),
+        ("dimensions", "dimensions", ",.0f"),
+        ("bytes", "bytes on disk", ",.0f"),
+    ):
+        if (sides := verdict.sides.get(name)) is not None:
             p = "" if sides.p is None else f"p = {sides.p:.3f}"
-            rows.append((name, format(sides.old / scale, form), format(sides.new / scale, form), p))
-
-    add("nDCG@10 of the judged questions", verdict.ndcg, ".4f")
-    add("nDCG@10, hybrid", verdict.ndcg_hybrid, ".4f")
-    add(f"found in ten, of {verdict.sentences} held-out sentences", verdict.success, ".1%")
-    add("milliseconds per question", verdict.question_ms, ".1f")
-    add("passages embedded per second", verdict.passages_per_second, ",.0f")
-    add("passages", verdict.passages, ",.0f")
-    add("dimensions", verdict.dimensions, ",.0f")
-    add("MB on disk", verdict.bytes, ",.1f", 2**20)
+            rows.append((label, format(sides.old, form), format(sides.new, form), p))
     print_table(rows, right=(1, 2, 3))
     if verdict.overlap is not None:
-        asked = "judged questions" if verdict.ndcg else "sentences of the collection"
+        asked = "judged questions" if "ndcg@10" in verdict.sides else "sentences of the collection"
         say(f"of ten hits {10 * verdict.overlap:.1f} are the same, on average over {verdict.questions} {asked}")
-    if verdict.ndcg is None and verdict.overlap is not None:
+    if "ndcg@10" not in verdict.sides and verdict.overlap is not None:
         say("which of them answers better, only judged questions can tell: --queries, --qrels")
