@@ -14,6 +14,7 @@ import re
 import signal
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Sequence
+from functools import cache
 from importlib.metadata import version
 from typing import Annotated, Any, Protocol, TypeVar
 
@@ -242,7 +243,11 @@ def _describe_index(served: ServedIndex, indexes: int) -> dict[str, Any]:
 
 def _page(served: ServedIndex | ServedTogether, hits: Hits, skip: int, arguments: Arguments) -> dict[str, Any]:
     """Return the hits from `skip` on that fit into one answer, and a cursor for the rest."""
-    starts = _Lines(served)
+
+    @cache
+    def starts_of(index: str | None, uri: str) -> list[int]:
+        return _line_starts(served.index_of(index).searcher.get(uri).text)
+
     page: list[dict[str, Any]] = []
     answer = {
         "mode": hits.mode,
@@ -256,7 +261,7 @@ def _page(served: ServedIndex | ServedTogether, hits: Hits, skip: int, arguments
     reached = skip
     for hit in hits[skip:]:
         try:
-            described = _describe_hit(hit, starts)
+            described = _describe_hit(hit, starts_of(hit.index, hit.uri))
         except UnknownUri:  # removed since it was ranked
             reached += 1
             continue
@@ -273,8 +278,13 @@ def _page(served: ServedIndex | ServedTogether, hits: Hits, skip: int, arguments
     return answer
 
 
-def _describe_hit(hit: Hit, lines: _Lines) -> dict[str, Any]:
-    first, last = lines.of(hit)
+def _describe_hit(hit: Hit, starts: Sequence[int]) -> dict[str, Any]:
+    """Return the members of a hit.
+
+    Args:
+        starts: where each line of its document begins.
+    """
+    first, last = bisect_right(starts, hit.start), bisect_right(starts, max(hit.start, hit.end - 1))
     described: dict[str, Any] = {"uri": hit.uri, "title": hit.title, "first_line": first, "last_line": last}
     if hit.index is not None:
         described["index"] = hit.index
@@ -304,22 +314,6 @@ def _cut(described: dict[str, Any], over: int) -> None:
         described["cut"] = "this passage is cut: read it with get_document"
         if over <= 0:
             return
-
-
-class _Lines:
-    """The lines of passages in the texts of their documents."""
-
-    def __init__(self, served: ServedIndex | ServedTogether) -> None:
-        self._served = served
-        self._starts: dict[tuple[str | None, str], list[int]] = {}
-
-    def of(self, hit: Hit) -> tuple[int, int]:
-        """Return the first and last line of a passage, counted from 1."""
-        key = hit.index, hit.uri
-        if key not in self._starts:
-            self._starts[key] = _line_starts(self._served.index_of(hit).searcher.get(hit.uri).text)
-        starts = self._starts[key]
-        return bisect_right(starts, hit.start), bisect_right(starts, max(hit.start, hit.end - 1))
 
 
 def _document(served: ServedIndex, uri: str, first: int | None, last: int | None, cursor: str | None) -> dict[str, Any]:

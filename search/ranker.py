@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -39,7 +40,7 @@ from search.newer import RankAt, Weights
 from search.query import Query
 from search.question_batches import AskedQuestion, QuestionBatches
 from search.timings import Timings
-from search.why import DeferredWhy
+from search.why import reasons
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +152,7 @@ class Ranker:
                 score,
                 cosine,
                 calibration.percentile(cosine) if calibration and cosine is not None else None,
-                DeferredWhy(why, passage, question, cosine is not None and cosine < far, conditions)
+                partial(reasons, why, passage, question, cosine is not None and cosine < far, conditions)
                 if query.text
                 else why,
                 None if pool is None else pool.index,

@@ -39,7 +39,7 @@ from indexer.records import Vector
 from indexer.stores.addresses.open import is_uri
 from indexer.stores.port import FieldValues, Info
 from search.federation import answer_together
-from search.hits import Hit, Hits
+from search.hits import Hits
 from search.lanes import Overloaded
 from search.query import Mode, Query
 from search.searcher import Searcher
@@ -135,8 +135,8 @@ class ServedIndex:
         """Return hits with some of their members as `Hits.as_json`, without the address of the index."""
         return hits.as_json(members) | {"notes": [self.without_address(note) for note in hits.notes]}
 
-    def index_of(self, hit: Hit) -> ServedIndex:
-        """Return the index that holds a hit."""
+    def index_of(self, name: str | None) -> ServedIndex:
+        """Return the index that a hit names."""
         return self
 
     def describe(self) -> dict[str, Any]:
@@ -242,8 +242,8 @@ class ServedTogether:
         hits = _answer(partial(answer_together, searchers), query, self.name)
         return _with_note_on_language(hits, query, {name: searcher.recipe for name, searcher in searchers.items()})
 
-    def index_of(self, hit: Hit) -> ServedIndex:
-        return next(served for served in self.indexes if served.name == hit.index)
+    def index_of(self, name: str | None) -> ServedIndex:
+        return next(served for served in self.indexes if served.name == name)
 
     def ask_ahead(self, query: Query) -> Callable[[], Future[Vector] | None] | None:
         """Return what begins to embed a question by the model of the first index, which the others usually share."""

@@ -1,4 +1,4 @@
-"""The reasons for a hit's score, put together when they are first read."""
+"""The reasons for a hit's score."""
 
 from __future__ import annotations
 
@@ -11,51 +11,35 @@ from indexer.stores.words.exact import places
 from search.marks import QuestionWords, visible_places
 
 
-class DeferredWhy:
-    """Makes the reasons for one hit's score when it is called.
+def reasons(
+    facts: Mapping[str, Any], passage: Passage, question: QuestionWords, is_far: bool, conditions: Conditions = ()
+) -> dict[str, Any]:
+    """Return the reasons for one hit's score, with the words of the question marked.
 
-    Marking words took 54 % of the time of a search by words (2 cores, Xeon), and most programs do not read them.
+    Hits call this when their reasons are first read: marking words took 54 % of the time of a search by words (2 cores,
+    Xeon), and most programs do not read them.
+
+    Args:
+        facts: cosine, bm25, weights and contributions; they come first.
+        question: its words are marked under the name "words".
+        is_far: whether the passage is no nearer than the best hits of unrelated questions usually are. It is a weak
+            match, unless it holds every word of the question.
+        conditions: of the question.
     """
+    words = question.mark(passage.text, passage.start, passage.format)
+    weak = is_far and not question.are_all_in(titled_text(passage.title, passage.text, passage.format))
+    why = {**facts, "words": words, "weak": weak}
+    if conditions:
+        why["conditions"] = [_condition(one, passage) for one in conditions]
+    return why
 
-    __slots__ = ("_conditions", "_facts", "_is_far", "_passage", "_question")
 
-    def __init__(
-        self,
-        facts: Mapping[str, Any],
-        passage: Passage,
-        question: QuestionWords,
-        is_far: bool,
-        conditions: Conditions = (),
-    ) -> None:
-        """Keep the values for making the reasons.
-
-        Args:
-            facts: cosine, bm25, weights and contributions; they come first.
-            question: its words are marked under the name "words".
-            is_far: whether the passage is no nearer than the best hits of unrelated questions usually are. It is a weak
-                match, unless it holds every word of the question.
-            conditions: of the question.
-        """
-        self._conditions = conditions
-        self._facts, self._passage, self._question, self._is_far = facts, passage, question, is_far
-
-    def __call__(self) -> dict[str, Any]:
-        """Return the reasons, with the words of the question marked."""
-        passage = self._passage
-        words = self._question.mark(passage.text, passage.start, passage.format)
-        weak = self._is_far and not self._question.are_all_in(titled_text(passage.title, passage.text, passage.format))
-        why = {**self._facts, "words": words, "weak": weak}
-        if self._conditions:
-            why["conditions"] = [self._condition(one) for one in self._conditions]
-        return why
-
-    def _condition(self, condition: Condition) -> dict[str, Any]:
-        """Return a condition with its places in the passage. A document may meet it elsewhere in its text."""
-        passage = self._passage
-        spans = visible_places(
-            passage.text,
-            passage.start,
-            passage.format,
-            lambda text: [] if condition.excluded else places(text, condition.words),
-        )
-        return {"text": condition.text, "excluded": condition.excluded, "places": spans}
+def _condition(condition: Condition, passage: Passage) -> dict[str, Any]:
+    """Return a condition with its places in the passage. A document may meet it elsewhere in its text."""
+    spans = visible_places(
+        passage.text,
+        passage.start,
+        passage.format,
+        lambda text: [] if condition.excluded else places(text, condition.words),
+    )
+    return {"text": condition.text, "excluded": condition.excluded, "places": spans}
