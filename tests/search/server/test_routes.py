@@ -364,8 +364,8 @@ def test_nothing_is_written_without_writable(client: TestClient, papers: Path) -
 
 
 def test_a_locked_index_asks_to_try_again(writer: TestClient, papers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("search.server.documents.LOCK_DEADLINE_S", 0.1)
-    with Index.open(papers) as other, other.lock():
+    with monkeypatch.context() as patch, Index.open(papers) as other, other.lock():
+        patch.setattr("search.server.documents.LOCK_DEADLINE_S", 0.1)
         put = writer.put(DOCUMENTS, json={"documents": [{"uri": "a", "text": "b"}]})
     assert (put.status_code, put.json()["slug"], put.headers["retry-after"]) == (503, "locked", "1")
     assert writer.put(DOCUMENTS, json={"documents": [{"uri": "a", "text": "b"}]}).json()["added"] == ["a"]
