@@ -26,7 +26,8 @@ _LINE_SHARE = 0.12
 _ADDRESS = re.compile(r"\S+@\S+")
 _NOT_TEXT = re.compile(
     r"(?m:^[ \t]*(?:(?:from[ \t]+\S+[ \t]+import|#[ \t]*include)\b.*|import\b(?=.*\bfrom[ \t]*['\"]).*|"
-    r"import[ \t]+[\w.]+(?:[ \t]+as[ \t]+\w+)?(?:[ \t]*,[ \t]*[\w.]+)*[ \t]*;?[ \t]*$))|"
+    r"import[ \t]+[\w.]+(?:[ \t]+as[ \t]+\w+)?(?:[ \t]*,[ \t]*[\w.]+)*[ \t]*;?[ \t]*$|"
+    r"\.\.[ \t]+[\w:+-]+::|:[\w -]{1,30}:(?=\s)|(?:`{3,}|~{3,}|:{3,}).*)|\{\{#\w+|(?<=\()[^\W\d_][\w ]{1,27}:)|"
     r"(?:https?:|www\.|file:)\S+|:[\w:+-]+:(?=`)|<[^<>]{0,200}>|\S*[\\/_=]\S*"
 )
 _WORD = re.compile(rf"[{UNSPACED}]+|[^\W\d_{UNSPACED}](?:[\w'’\-]*[^\W_])?")

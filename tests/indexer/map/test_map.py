@@ -23,7 +23,7 @@ from indexer.map.projection import principal_components, project
 from indexer.map.regions import find_regions, nearest_middle
 from indexer.settings import MapRecord
 from indexer.stores.addresses.open import open_store
-from indexer.stores.words.analysis import stored_analysis
+from indexer.stores.words.analysis import Analysis, stored_analysis
 from search import Searcher
 
 TOPICS = ("moon orbit crater", "oven dough loaf", "tyre brake engine")
@@ -254,3 +254,19 @@ def test_a_table_for_other_explorers(by_components: None, topics: Path, tmp_path
     assert (rows[0]["text"], rows[0]["metadata"]) == (f"{TOPICS[0]} 0", "{}")
     with Searcher(topics) as searcher:
         np.testing.assert_allclose(rows[5]["vector"], searcher.vectors("d5")[0], atol=1e-6)
+
+
+def test_markup_and_labels_are_in_no_name() -> None:
+    """Directives, options, fences with their language, and labels in parentheses are not what a document is about."""
+    text = """
+.. literalinclude:: owl.txt
+   :linenos:
+
+{{#include moon}}
+```toml
+Rivers (also called: streams)
+"""
+    phrases = read_phrases(["Title"], [text], Analysis("en")).of_documents[0]
+    words = {word for phrase in phrases for word in phrase}
+    assert {"literalinclud", "lineno", "includ", "toml", "also", "call"} & words == set()
+    assert {("river",), ("stream",), ("moon",), ("owl",)} <= phrases
