@@ -1222,6 +1222,14 @@ def test_the_map_is_moved_with_keys_and_buttons(tab: Tab) -> None:
         tab.page.keyboard.press(key)
         drawn = await_drawing(tab, drawn)
     assert ink(tab, 0.2, 0.5)[3] > 100  # all of it is shown again
+    for _ in range(8):
+        tab.page.get_by_role("button", name="Zoom in").click()
+        drawn = await_drawing(tab, drawn)
+    canvas = "document.getElementById('map-canvas')"
+    pixels = f"{canvas}.getContext('2d').getImageData(0, 0, {canvas}.width, {canvas}.height).data"
+    assert tab.page.evaluate(f"{pixels}.some((value, i) => i % 4 === 3 && value)")  # around the nearest point
+    tab.page.get_by_role("button", name="Show all").click()
+    drawn = await_drawing(tab, drawn)
     tab.page.locator("#map-regions button").first.click()
     await_drawing(tab, drawn)
     # The region is a filter: its documents are listed, and the other points are dimmed.

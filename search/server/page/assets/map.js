@@ -259,7 +259,7 @@ export class MapView {
 
   #listen() {
     const { picture, pictures } = this;
-    const zoom = (factor) => pictures.forEach((each) => each.zoomAt(factor, each.canvas.clientWidth / 2, each.canvas.clientHeight / 2));
+    const zoom = (factor) => pictures.forEach((each) => each.zoomBy(factor));
     byId("map-colour").addEventListener("change", (event) => this.#colour(event.target.value));
     byId("map-beside").addEventListener("change", (event) => this.actions.setBeside(event.target.checked ? "previous" : ""));
     byId("map-reset").addEventListener("click", () => pictures.forEach((each) => each.reset()));
@@ -381,16 +381,14 @@ export class MapView {
   }
 
   #key(event, picture) {
-    const { canvas } = picture;
-    const middle = [canvas.clientWidth / 2, canvas.clientHeight / 2];
     const keys = {
       ArrowLeft: () => picture.pan(STEP, 0),
       ArrowRight: () => picture.pan(-STEP, 0),
       ArrowUp: () => picture.pan(0, STEP),
       ArrowDown: () => picture.pan(0, -STEP),
-      "+": () => picture.zoomAt(1.6, ...middle),
-      "=": () => picture.zoomAt(1.6, ...middle),
-      "-": () => picture.zoomAt(1 / 1.6, ...middle),
+      "+": () => picture.zoomBy(1.6),
+      "=": () => picture.zoomBy(1.6),
+      "-": () => picture.zoomBy(1 / 1.6),
       0: () => picture.reset(),
     };
     if (event.ctrlKey || event.metaKey || !keys[event.key]) return;

@@ -108,6 +108,14 @@ export class Picture {
     this.draw();
   }
 
+  /** Zoom by a factor around the point nearest to the middle: in the middle itself may be nothing. */
+  zoomBy(factor) {
+    const { clientWidth, clientHeight } = this.canvas;
+    const middle = [clientWidth / 2, clientHeight / 2];
+    const point = this.pointAt(...middle, Math.max(...middle));
+    this.zoomAt(factor, ...(point < 0 ? middle : this.positionOf(this.places[2 * point], this.places[2 * point + 1])));
+  }
+
   pan(dx, dy) {
     const [sx, sy] = this.#scales();
     this.center = [this.center[0] - dx / sx, this.center[1] + dy / sy];

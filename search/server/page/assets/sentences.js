@@ -6,7 +6,7 @@ export const counted = (count, one, many = `${one}s`) => `${number.format(count)
 
 /** Return what was found, for the line above the hits. `folded` are documents that are part of other hits. */
 export function found(hits, matched, filtered, folded = 0) {
-  if (!hits) return filtered ? "Nothing passes these filters." : "Nothing was found.";
+  if (!hits) return `Nothing was found${filtered ? " among the documents that pass the filters" : ""}.`;
   const among = filtered ? `${counted(matched, "document")} that pass the filters` : counted(matched, "document");
   const where = folded ? ` in ${counted(hits, "hit")}` : "";
   return hits + folded >= matched ? `All ${among}${where}, best first` : `The ${number.format(hits)} best of ${among}`;
