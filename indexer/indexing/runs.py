@@ -65,19 +65,20 @@ def index_sources(
     summary = Summary()
     for options, sources in groups:
         _remember(index, writer, sources, options)
-        run = Run(index, writer, options, share)
-        summary += run.feed(sources)
-        runs.append(run)
+        runs.append(Run(index, writer, options, share))
+        summary += runs[-1].feed(sources)
     # Only now, because a document that one group has lost may be in the sources of a later group.
     with index.store.snapshot() as snapshot:
         lost = find_lost(snapshot, runs) if share is None else Lost()
     refused = lost.refusal(yes=yes) if prune else None
     pruned = writer.remove([*lost.uris, *lost.elsewhere]) if prune and refused is None else 0
     notes = [*lost.notes()] if prune else []
+    of_runs, has_embedded = [note for run in runs for note in run.notes], any(run.embedded for run in runs)
+    runs.clear()  # They hold the names of all files and records, and what follows needs memory of its own.
     writer.settle(recall)
-    if any(run.embedded for run in runs) or is_unfinished(index):
+    if has_embedded or is_unfinished(index):
         notes.extend(after_embedding(index, writer))
-    notes.extend(dict.fromkeys(note for run in runs for note in run.notes))
+    notes.extend(dict.fromkeys((*of_runs, *writer.notes)))
     notes.extend(redraw_if_outdated(index.store, index.context.listener))
     with index.store.snapshot() as snapshot:
         return Outcome(summary, pruned, lost, refused, tuple(notes), snapshot.documents, snapshot.passages)

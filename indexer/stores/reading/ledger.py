@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import get_args
 
 from indexer.ledger import HELD, STORED_MARK, LedgerState, Reason, from_stored, notes_from_stored
 from indexer.records import KnownFile, Stamp
 from indexer.stores.port import LedgerRow, ReasonCount
 from indexer.stores.reading.view import View
+
+_STATES: dict[str, LedgerState] = {state: state for state in get_args(LedgerState)}
+"""Each state by its name, so that the entries of a file share one text."""
 
 
 class LedgerReader:
@@ -29,7 +33,7 @@ class LedgerReader:
             f"SELECT file_id, uri, state, reason, {columns} FROM {{tables}}.ledger WHERE state <> 'gone' ORDER BY id"
         ):
             _, _, entries, readers = by_id[file_id]
-            entries.append((uri, state, from_stored(reason)))
+            entries.append((uri, _STATES[state], from_stored(reason)))
             readers.add(reader)
             if notes:
                 noted.setdefault(file_id, {})[uri] = notes_from_stored(notes)
@@ -75,7 +79,7 @@ class LedgerReader:
 
     def _rows(self, selection: str, *parameters: str) -> Iterator[LedgerRow]:
         columns = "l.reader, l.notes" if self._view.has_notes() else "'', ''"
-        selected = self._view.rows(
+        selected = self._view.stream(
             f"SELECT f.path, l.uri, l.state, l.reason, {columns}"
             f" FROM {{tables}}.ledger l JOIN {{tables}}.file f ON f.id = l.file_id {selection}",
             *parameters,
