@@ -141,6 +141,7 @@ class Code(Enum):
     ENCRYPTED = "encrypted: save it without a password"
     ENCRYPTED_OFFICE = "encrypted, or of an older format: save it without a password in the current one"
     DRM = "encrypted (DRM)"
+    TOO_MANY_PAGES = "has {} pages, over the limit of {}: split it"
     TOO_MANY_MEMBERS = "a zip bomb: {} members, over the bound of {}"
     TOO_MANY_BYTES = "a zip bomb: unpacks to {} bytes, over the bound of {}"
     ZIP_BOMB = "a zip bomb: {} unpacks to {} bytes"

@@ -22,6 +22,9 @@ EXTRA_MEMORY_BYTES = 2 * 2**30
 MAX_EXPANSION = 8
 """Maximum characters of extracted text per byte of --max-file-mb. A zip file holds more than its size."""
 
+MAX_PAGES = 100_000
+"""Maximum pages of a PDF, as many as a shelf of books has."""
+
 MAX_COLUMNS = 16_384
 """Maximum columns of a table, as many as a sheet of Excel has."""
 

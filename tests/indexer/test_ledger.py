@@ -117,6 +117,7 @@ SENTENCES: list[tuple[Reason, str]] = [
     (Code.ENCRYPTED(), "encrypted: save it without a password"),
     (Code.ENCRYPTED_OFFICE(), "encrypted, or of an older format: save it without a password in the current one"),
     (Code.DRM(), "encrypted (DRM)"),
+    (Code.TOO_MANY_PAGES("100,001", "100,000"), "has 100,001 pages, over the limit of 100,000: split it"),
     (Code.TOO_MANY_MEMBERS("20,001", "20,000"), "a zip bomb: 20,001 members, over the bound of 20,000"),
     (Code.TOO_MANY_BYTES("2", "1"), "a zip bomb: unpacks to 2 bytes, over the bound of 1"),
     (Code.ZIP_BOMB("a.xml", "2"), "a zip bomb: a.xml unpacks to 2 bytes"),

@@ -21,6 +21,7 @@ from pypdfium2 import raw
 
 from indexer.ledger import Code, Reason
 from indexer.sources.content import Assembly, Content, Skip, Unreadable, page_ranges
+from indexer.sources.limits import MAX_PAGES
 from indexer.sources.readers.pdf_annotations import PlacedText, Rectangle, insertions, placed_texts
 from indexer.sources.readers.pdf_right_to_left import RIGHT_TO_LEFT, rows
 
@@ -67,6 +68,8 @@ def read(path: str) -> Content:
         if "password" in str(error).lower() or "security" in str(error).lower():
             raise Unreadable(Code.ENCRYPTED()) from error
         raise Unreadable(Code.NOT_PDF(error)) from error
+    if len(document) > MAX_PAGES:
+        raise Unreadable(Code.TOO_MANY_PAGES(f"{len(document):,}", f"{MAX_PAGES:,}"))
     with suppress(pypdfium2.PdfiumError):  # a broken form: the pages are read without it
         document.init_forms()
     pages, empty, pictures = [], list[int](), list[int]()

@@ -96,6 +96,14 @@ def test_a_lying_zip_is_not_unpacked_beyond_what_it_declares(word: Path, collect
     assert reason(collect, word).startswith("damaged")
 
 
+def test_a_pdf_of_too_many_pages_is_refused_before_a_page_is_read(tmp_path: Path, collect: Collect) -> None:
+    objects = ["<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Count 100001 /Kids [3 0 R] >>"]
+    objects.append("<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] >>")
+    body = "".join(f"{number} 0 obj\n{each}\nendobj\n" for number, each in enumerate(objects, 1))
+    (tmp_path / "a.pdf").write_text(f"%PDF-1.4\n{body}trailer << /Root 1 0 R >>\n%%EOF\n")
+    assert reason(collect, tmp_path) == "has 100,001 pages, over the limit of 100,000: split it"
+
+
 def test_text_over_the_bound_fails(tmp_path: Path, collect: Collect) -> None:
     book = openpyxl.Workbook()
     assert book.active is not None
