@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import errno
 import os
+import sqlite3
+from pathlib import Path
 
 import pytest
 
 import indexer
 import search
-from indexer.errors import DiskFull, IndexUnavailable, NotPermitted, StorageError, storage_error
+from indexer.errors import (
+    DiskFull,
+    IndexDamaged,
+    IndexUnavailable,
+    LikewiseError,
+    NotPermitted,
+    StorageError,
+    storage_error,
+)
+from indexer.stores.local.catalog.connections import read_error, write_error
 
 
 @pytest.mark.parametrize(
@@ -29,6 +40,25 @@ def test_the_cause_decides_the_kind(cause: Exception, kind: type[StorageError]) 
     error = storage_error("segments/1: could not be written", cause)
     assert type(error) is kind
     assert str(error) == "segments/1: could not be written"
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "says"),
+    [
+        (sqlite3.SQLITE_IOERR_READ, StorageError, "the disk reported an error (x): check the disk and its connection"),
+        (sqlite3.SQLITE_IOERR_SHORT_READ, IndexDamaged, "restore a backup"),
+        (sqlite3.SQLITE_CORRUPT, IndexDamaged, "restore a backup"),
+        (sqlite3.SQLITE_CANTOPEN, IndexUnavailable, "look at its permissions"),
+    ],
+)
+def test_only_damage_asks_for_a_backup(code: int, kind: type[LikewiseError], says: str) -> None:
+    cause = sqlite3.OperationalError("x")
+    cause.sqlite_errorcode = code
+    error = read_error(Path("a.index/catalog.db"), cause)
+    assert type(error) is kind
+    assert says in str(error)
+    if code == sqlite3.SQLITE_IOERR_READ:
+        assert "check the disk" in str(write_error(Path("a.index/catalog.db"), cause))
 
 
 def test_each_kind_has_a_status_of_its_own_and_one_exit_code() -> None:

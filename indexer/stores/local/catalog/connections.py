@@ -69,6 +69,8 @@ _WRITE_ERRORS: dict[int, type[StorageError]] = {
     sqlite3.SQLITE_CANTOPEN: IndexUnavailable,
 }
 
+CHECK_THE_DISK = "check the disk and its connection first; the index itself may be whole"
+
 _TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
 
 
@@ -112,6 +114,8 @@ def read_error(catalog: Path, error: Exception) -> LikewiseError:
     """Return the error to raise if the catalog cannot be read. Only few of SQLite's errors mean that the catalog is
     damaged."""
     code = getattr(error, "sqlite_errorcode", 0)
+    if code & 0xFF == sqlite3.SQLITE_IOERR and code != sqlite3.SQLITE_IOERR_SHORT_READ:
+        return StorageError(f"{catalog}: the disk reported an error ({error}): {CHECK_THE_DISK}")
     if code & 0xFF not in _DAMAGE_CODES and code != sqlite3.SQLITE_IOERR_SHORT_READ:
         return IndexUnavailable(
             f"{catalog}: cannot be opened now ({error}): look at its permissions, at free memory, and at how many "
@@ -123,7 +127,9 @@ def read_error(catalog: Path, error: Exception) -> LikewiseError:
 def write_error(catalog: Path, error: sqlite3.OperationalError) -> StorageError:
     """Return the error to raise if the catalog cannot be written."""
     kind = _WRITE_ERRORS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, StorageError)
-    return kind(f"{catalog.parent}: could not be written ({error}); what was committed before is kept")
+    is_disk = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR
+    advice = f": {CHECK_THE_DISK}" if is_disk else ""
+    return kind(f"{catalog.parent}: could not be written ({error}); what was committed before is kept{advice}")
 
 
 def damaged(catalog: Path, problem: str) -> IndexDamaged:
