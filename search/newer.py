@@ -80,7 +80,9 @@ class Newer:
             except UnknownField as error:
                 raise UnknownField(f"newer: {str(error).removeprefix('filter: ')}", error.field) from None
             if self.field in COLUMNS or {"date", "number"}.isdisjoint(types):
-                raise FilterError(f"newer: field {one_line(self.field, 80)} holds no dates: name a field of dates")
+                dated = ["modified", *sorted(name for name, kinds in fields.items() if "date" in kinds)]
+                advice = f"name a field of dates: {', '.join(dict.fromkeys(dated[:10]))}"
+                raise FilterError(f"newer: field {one_line(self.field, 80)} holds no dates: {advice}")
 
     def weigh(self, snapshot: Snapshot, where: Where | None) -> Weights:
         """Return the weights of the documents that a filter leaves."""

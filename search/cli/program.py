@@ -94,6 +94,8 @@ class _LazyGroup(click.Group):
         return command.get_short_help_str(limit=200) if command else ""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args[:1] == ["help"]:
+            args = [*args[1:2], "--help"]
         try:
             return super().parse_args(ctx, args)
         except BrokenPipeError:  # caught here, because click would exit with 1
@@ -120,7 +122,7 @@ def _meant(name: str) -> str:
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="likewise")
+@click.version_option(None, "-V", "--version", package_name="likewise")
 @click.pass_context
 def cli(ctx: click.Context) -> None:
     """Search your own documents by meaning.

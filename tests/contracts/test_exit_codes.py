@@ -74,6 +74,10 @@ def test_done(likewise: Callable[..., Any], tmp_path: Path) -> None:
     for arguments in (["search", "text"], ["info"], ["list"], ["check"], ["compact"], ["show", tmp_path / "a.txt"]):
         assert likewise(arguments[0], tmp_path / "x.index", *arguments[1:]).code == 0
     assert likewise("--help").code == likewise("search", "--help").code == likewise("--version").code == 0
+    assert likewise("help").out == likewise("--help").out
+    assert likewise("help", "search").out == likewise("search", "--help").out
+    assert likewise("-V").out == likewise("--version").out
+    assert "Did you mean '--where'?" in likewise("search", tmp_path / "x.index", "text", "--filter", "a = 1").err
 
 
 def test_done_but_something_failed(likewise: Callable[..., Any], tmp_path: Path) -> None:

@@ -45,6 +45,10 @@ def test_an_index_of_japanese_does_not_say_that_it_is_searched_as_english(
     likewise("index", folder, "-", stdin=lines({"id": "a", "text": text * 2}))
     assert "Japanese 100 %; words are searched as characters and pairs of characters" in likewise("info", folder).out
     assert likewise("search", folder, "犬", "--mode", "words", "--json").json["matched"] == 1
+    assert likewise("index", tmp_path / "few.index", "-", stdin=lines({"id": "a", "text": text})).code == 0
+    few = likewise("info", tmp_path / "few.index").out
+    assert "not known, because there is too little text\n" in few
+    assert "English" not in few
 
 
 def test_a_rebuild_finds_the_language_again(likewise: Callable[..., Any], records: str, tmp_path: Path) -> None:

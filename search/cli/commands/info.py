@@ -172,9 +172,11 @@ def _field_line(state: Info, commonest: Sequence[str]) -> str:
 def _language_line(shares: Mapping[str, float], language: str) -> str:
     """Return the languages of the texts, and the language in which words are searched."""
     from indexer.languages.detect import NAMES, listed, named
-    from indexer.languages.notes import UNSPACED_LANGUAGES
+    from indexer.languages.notes import DEFAULT, UNSPACED_LANGUAGES
 
     words = f"as {NAMES[language]}" if language in NAMES else "as they are written"
+    if not shares and language == DEFAULT:  # nobody has chosen it, and a short text may be in any other
+        return "not known, because there is too little text"
     if shares and UNSPACED_LANGUAGES.issuperset(listed(shares)):
         words = "as characters and pairs of characters"
     return f"{named(shares) or 'not known'}; words are searched {words}"

@@ -98,7 +98,11 @@ class SearchCommand(RankingCommand):
 @click.option(
     "--passages", is_flag=True, help="Rank passages instead of documents; a document may come more than once."
 )
-@click.option("--min-score", type=float, help="Leave out hits with a lower score.")
+@click.option(
+    "--min-score",
+    type=float,
+    help="Leave out hits with a lower score, such as 0.4; a percentage is a --min-percentile.",
+)
 @click.option(
     "--min-percentile",
     cls=RareOption,
