@@ -84,7 +84,7 @@ def entry_of(
     """
     if encoded := encoded_in_passages(document.text, document.format):
         share = sum(end - start for start, end in encoded) / len(document.text)
-        unread = (*unread, Code.ENCODED_LEFT_OUT(f"{max(1, round(100 * share))}"))
+        unread = (*unread, Code.ENCODED_LEFT_OUT(f"{min(99, max(1, round(100 * share)))}"))
     return Entry(document.uri, file, "read", reason, document=document, stamp=stamp, notes=unread)
 
 

@@ -19,6 +19,7 @@ from indexer.ledger import Code
 from indexer.passages.cut import PassageSettings, cut, embedded_texts, front_matter, left_out_ranges
 from indexer.passages.encoded_data import encoded_ranges
 from indexer.sources import ReadOptions, open_sources, read
+from indexer.sources.entry import entry_of
 from indexer.sources.readers import markdown
 
 RANDOM = random.Random(24)
@@ -151,6 +152,11 @@ def test_records_and_messages_have_the_note_too(tmp_path: Path) -> None:
         assert entry.document is not None
         share = 100 * len(LINES.strip()) / len(entry.document.text)
         assert entry.notes == (Code.ENCODED_LEFT_OUT(round(share)),)
+
+
+def test_a_text_with_a_passage_is_not_wholly_encoded() -> None:
+    entry = entry_of(Document("a", f"{PROSE}\n\n{LINES * 100}"), "a", None)
+    assert entry.notes == (Code.ENCODED_LEFT_OUT("99"),)
 
 
 def test_passages_begin_after_front_matter() -> None:
