@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import get_args
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, get_args
 
 from indexer.ledger import HELD, STORED_MARK, LedgerState, Reason, from_stored, notes_from_stored
 from indexer.records import KnownFile, Stamp
@@ -49,8 +49,8 @@ class LedgerReader:
         return self._rows("WHERE l.state = %s ORDER BY l.id", state)
 
     def ledger_of_documents(self) -> Iterator[LedgerRow]:
-        """Yield the rows of the ledger whose uri is a document, in no particular order."""
-        return self._rows("JOIN {tables}.document d ON d.{key} = l.{key}")
+        """Yield the rows of the ledger whose uri is a document, in no order, as long as the snapshot is open."""
+        return self._rows("JOIN {tables}.document d ON d.{key} = l.{key}", read=self._view.stream)
 
     def file_of(self, uri: str) -> tuple[LedgerRow, Stamp] | None:
         """Return the row of a document, and the stamp of its file; None for a document that comes from no file."""
@@ -77,9 +77,11 @@ class LedgerReader:
         ((count,),) = self._view.rows("SELECT count(*) FROM {tables}.ledger WHERE notes <> ''")
         return int(count)
 
-    def _rows(self, selection: str, *parameters: str) -> Iterator[LedgerRow]:
+    def _rows(
+        self, selection: str, *parameters: str, read: Callable[..., Iterable[Any]] | None = None
+    ) -> Iterator[LedgerRow]:
         columns = "l.reader, l.notes" if self._view.has_notes() else "'', ''"
-        selected = self._view.stream(
+        selected = (read or self._view.rows)(
             f"SELECT f.path, l.uri, l.state, l.reason, {columns}"
             f" FROM {{tables}}.ledger l JOIN {{tables}}.file f ON f.id = l.file_id {selection}",
             *parameters,
