@@ -149,7 +149,7 @@ def test_a_question_that_is_not_utf_8_is_reported_and_the_others_are_answered(
 
 def test_no_hits_is_no_failure(likewise: Callable[..., Any], folder: Path) -> None:
     for arguments, says in (
-        (["--min-score", "80"], "none reaches --min-score"),
+        (["--min-score", "80"], "none reaches the minimum"),
         (["--where", "n > 9999"], "no document passes"),
     ):
         said = likewise("search", folder, "moon", *arguments)

@@ -81,7 +81,7 @@ def stem_of(language: str) -> Callable[[str], Hashable]:
 
 def _describe_no_hits(hits: Hits) -> str:
     if hits.matched:
-        return "no hits: none reaches --min-score or --min-percentile (a cosine is at most 1)"
+        return "no hits: none reaches the minimum that was asked for (a cosine is at most 1)"
     if hits.mode == "words":
         return "no hits: no document holds a word of the question, or the filter leaves none that does"
     if not hits.query:
