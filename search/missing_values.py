@@ -71,7 +71,8 @@ def notes_on_values(
             case Under(folder):
                 # Only its name: a relative folder is resolved on the server, whose folders clients must not see.
                 name = PurePath(folder).name or folder
-                notes.append(f"no document is under {_shown(name)}; {_near_folders(folder, values('path'))}")
+                near = _near_folders(folder, values("path"))
+                notes.append(f"no document is under {_shown(name)}{'; ' if near else ''}{near}")
             case TextMatch() as condition if other_case := _other_case(snapshot, condition, values):
                 notes.append(other_case)
     fields = snapshot.fields or {}
@@ -189,7 +190,10 @@ def _looked_up(where: Where, found: bool) -> Iterator[tuple[Condition, ...]]:  #
 
 
 def _near_folders(folder: str, values: FieldValues) -> str:
-    """Return the folders of documents that are spelled like a folder, or else the folder that all of them are below."""
+    """Return the folders of documents that are spelled like a folder, or else the folder that all documents are below.
+
+    That folder is left out if not all paths are known, or if they are on several drives.
+    """
     paths = [
         PurePath(value) for value, _ in values.frequent if isinstance(value, str) and PurePath(value).is_absolute()
     ]
@@ -197,7 +201,9 @@ def _near_folders(folder: str, values: FieldValues) -> str:
         return "no document has a path"
     folders = sorted({str(above) for path in paths for above in path.parents})
     near = difflib.get_close_matches(folder, folders, n=_NAMED_VALUES, cutoff=0.8)
-    return "near: " + ", ".join(map(_shown, near or [os.path.commonpath([path.parent for path in paths])]))
+    if not near and len(paths) < COMPARED_VALUES and len({path.anchor for path in paths}) == 1:
+        near = [os.path.commonpath([path.parent for path in paths])]
+    return "near: " + ", ".join(map(_shown, near)) if near else ""
 
 
 def _near_format(value: Value, values: FieldValues) -> str:

@@ -83,6 +83,14 @@ def test_a_value_that_no_document_has_is_noted(searcher: Searcher, where: str, e
             assert note.startswith(beginning)
 
 
+def test_no_folder_is_that_of_all_documents_if_only_some_paths_are_known(
+    searcher: Searcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("search.missing_values.COMPARED_VALUES", len(LANGUAGES))
+    assert searcher.filter_notes('under "/notse"') == ('no document is under "notse"; near: "/notes"',)
+    assert searcher.filter_notes('under "/x"') == ('no document is under "x"',)
+
+
 def test_notes_follow_the_commits(index: Index, searcher: Searcher) -> None:
     assert searcher.similar("d0", where='lang = "enlish"').notes == (ENGLISH,)
     index.add([Document("d9", "text", metadata={"lang": "enlish"})], vectors=np.ones((1, 2)))
