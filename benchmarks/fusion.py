@@ -34,8 +34,8 @@ from indexer.languages.questions import pieces_per_word
 from indexer.records import Vector
 from indexer.settings import Probed
 from indexer.stores.addresses.open import open_store
-from indexer.stores.port import Store
 from indexer.stores.reading.candidates import best_passages
+from indexer.stores.reading.store import Store
 from indexer.stores.words.analysis import stored_analysis
 from search.evaluation.measures import Qrels, evaluate, read_qrels, read_queries
 from search.fusion import (

@@ -26,8 +26,7 @@ from benchmarks.machine import machine
 from indexer import Document, Index
 from indexer.encoders import Recipe
 from indexer.encoders.recipes.port import Role
-from search import Searcher
-from search.searcher import Mode
+from search import Mode, Searcher
 
 
 class Known:

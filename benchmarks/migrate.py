@@ -32,7 +32,7 @@ from indexer.encoders import load_encoder
 from indexer.indexing.core import IndexCore
 from indexer.migration.migrate import back
 from indexer.stores.local.disk.failpoint import EXCHANGE_STEPS
-from indexer.stores.port import Store
+from indexer.stores.reading.store import Store
 from search import Searcher
 from search.evaluation.measures import read_queries
 

@@ -31,7 +31,8 @@ from benchmarks.postgres import server
 from indexer import Document, Index
 from indexer.records import Vector
 from indexer.stores.addresses.open import open_store
-from indexer.stores.port import Condition, Conditions, Store
+from indexer.stores.port import Condition, Conditions
+from indexer.stores.reading.store import Store
 from indexer.stores.words.exact import exact_words
 from search.evaluation.measures import read_queries
 

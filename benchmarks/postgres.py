@@ -41,7 +41,8 @@ from indexer import Document, Index
 from indexer.filters.parse import parse
 from indexer.stores.addresses.open import open_store
 from indexer.stores.fields.filter_sql import Sql
-from indexer.stores.port import Ranking, Store
+from indexer.stores.port import Ranking
+from indexer.stores.reading.store import Store
 from indexer.stores.words.analysis import stored_analysis
 from search.modes import CANDIDATES
 

@@ -30,7 +30,7 @@ from benchmarks.machine import machine
 from indexer import Document, Index
 from indexer.encoders import get_query_encoder
 from indexer.stores.addresses.open import open_store
-from indexer.stores.port import Snapshot
+from indexer.stores.reading.snapshot import Snapshot
 from search import Searcher
 from search.fusion import CANDIDATES
 from search.query import Mode

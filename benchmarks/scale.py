@@ -25,7 +25,8 @@ from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from indexer import Document, Index
 from indexer.stores.addresses.open import open_store
-from indexer.stores.port import Ranking, Store
+from indexer.stores.port import Ranking
+from indexer.stores.reading.store import Store
 from search import Searcher
 
 DIMENSIONS = 384

@@ -29,7 +29,8 @@ from indexer.records import Span
 from indexer.settings import Settings
 from indexer.stores.addresses.open import create_store
 from indexer.stores.hashes import row_hash
-from indexer.stores.port import Batch, EmbeddedDocument, Hashes, Ranking, Store, Unit
+from indexer.stores.port import Batch, EmbeddedDocument, Hashes, Ranking, Unit
+from indexer.stores.reading.store import Store
 from search.evaluation.measures import evaluate, read_qrels, read_queries
 
 LANGUAGES = {"xquad/de": "de", "xquad/ar": "ar"}
