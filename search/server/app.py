@@ -84,6 +84,7 @@ from search.server.requests import (
     optional_parameter,
     parameter,
     refuse_repeated_members,
+    refuse_unknown_parameters,
 )
 from search.server.rerank import rerank as rerank_documents
 
@@ -217,11 +218,13 @@ class Service:
 
     def routes(self) -> list[BaseRoute]:
         """Return every route of the service."""
-        endpoints: dict[str, dict[str, Endpoint]] = {}
+        operations: dict[str, dict[str, tuple[Endpoint, tuple[str, ...] | None]]] = {}
         for each in OPERATIONS:
-            endpoints.setdefault(each.path, {})[each.method] = getattr(self, each.name)
+            # Clients of other services' forms, and watchers of a service, may add parameters of their own.
+            names = None if each.tag in ("models", "service") else tuple(one["name"] for one in each.parameters)
+            operations.setdefault(each.path, {})[each.method] = getattr(self, each.name), names
         return [
-            *(Route(path, _by_method(by_method), methods=[*by_method]) for path, by_method in endpoints.items()),
+            *(Route(path, _by_method(by_method), methods=[*by_method]) for path, by_method in operations.items()),
             Route("/", self.page),
             Route("/page/{version}/{file}", self.page_file),
             Route("/openapi.json", self.openapi),
@@ -604,11 +607,18 @@ class Service:
             raise Problem(403, "read-only", "the service is read-only: its operator can make it writable")
 
 
-def _by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
-    """Return the endpoint of a path, which chooses one by the method of a request. HEAD is a GET without its body."""
+def _by_method(operations: Mapping[str, tuple[Endpoint, tuple[str, ...] | None]]) -> Endpoint:
+    """Return the endpoint of a path, which chooses one by the method of a request. HEAD is a GET without its body.
+
+    Args:
+        operations: by method, an endpoint and the parameters that it knows; None for any.
+    """
 
     async def answer(request: Request) -> Response:
-        return await endpoints["GET" if request.method == "HEAD" else request.method](request)
+        endpoint, names = operations["GET" if request.method == "HEAD" else request.method]
+        if names is not None:
+            refuse_unknown_parameters(request, names)
+        return await endpoint(request)
 
     return answer
 

@@ -6,6 +6,7 @@ An unknown member is refused, because a misspelt filter that is ignored gives wr
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self, TypeVar
 
@@ -441,6 +442,14 @@ def optional_parameter(request: Request, name: str) -> str | None:
     if len(values) > 1 or values == [""]:
         raise Problem(400, "bad-input", f"give one ?{name}=")
     return values[0] if values else None
+
+
+def refuse_unknown_parameters(request: Request, names: Collection[str]) -> None:
+    """Raise Problem (400) if the query string has another parameter: without its misspelt filter, a list is of all."""
+    for name in request.query_params:
+        if name not in names:
+            known = " or ".join(f"?{one}=" for one in names) or "none"
+            raise Problem(400, "bad-input", f"there is no parameter {name[:100]!r} here, but {known}")
 
 
 def _describe(error: ValidationError, kind: type[_Body]) -> str:

@@ -194,6 +194,15 @@ def test_documents_are_counted_and_the_index_is_described(client: TestClient, pa
     assert str(papers.parent) not in json.dumps(info)
 
 
+def test_a_misspelt_parameter_is_refused(client: TestClient) -> None:
+    misspelt = client.get("/v1/indexes/papers/count", params={"wher": "year > 2020"})
+    assert (misspelt.status_code, misspelt.json()["slug"]) == (400, "bad-input")
+    assert misspelt.json()["detail"] == "there is no parameter 'wher' here, but ?where="
+    assert "?where= or ?cursor=" in client.get(DOCUMENTS, params={"limit": "1"}).json()["detail"]
+    assert client.post("/v1/indexes/papers/search?k=3", json={"query": "x"}).status_code == 400
+    assert client.get("/healthz?from=probe").status_code == 200
+
+
 def test_indexes_are_described(client: TestClient) -> None:
     assert client.get("/v1/indexes").json() == {
         "indexes": [
