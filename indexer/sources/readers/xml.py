@@ -1,7 +1,8 @@
 """XML: the text between the tags, one line per element. SVG: titles, descriptions and texts.
 
-Entities are not expanded, and nothing is loaded. XML without text between its tags (settings, layouts), or with faults,
-is indexed as its source, because words in attributes are all that can be found there.
+Entities are not expanded, and nothing is loaded: a file whose text needs one that HTML lacks fails. XML without text
+between its tags (settings, layouts), or with faults, is indexed as its source, because words in attributes are all that
+can be found there.
 """
 
 # ruff: noqa: PTH123
@@ -110,7 +111,9 @@ def _flat(element: Any) -> str:
         if leaving:
             parts.append(f" {node.tail or ''}" if node is not element else "")
         elif node.tag is etree.Entity:
-            parts.append(html5.get(f"{node.name};", node.text) + (node.tail or ""))
+            if f"{node.name};" not in html5:
+                raise Unreadable(Code.XML_ENTITIES("it"))
+            parts.append(html5[f"{node.name};"] + (node.tail or ""))
         else:
             parts.append(f" {node.text or ''}")
             stack.append((node, True))

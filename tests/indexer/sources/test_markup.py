@@ -129,6 +129,17 @@ def test_feeds_hold_pages(tmp_path: Path, collect: Collect) -> None:
     assert (document.title, document.text) == ("News", "News\n\nOne\n\ntwo & three")
 
 
+@pytest.mark.parametrize("name", ["a.xml", "a.rss", "a.svg"])
+@pytest.mark.parametrize("text", ["&x;", "before &x; after", "&z;"])
+def test_xml_whose_text_needs_an_entity_fails(tmp_path: Path, collect: Collect, name: str, text: str) -> None:
+    root = "svg" if name == "a.svg" else "a"
+    source = f'<!DOCTYPE {root} SYSTEM "a.dtd" [<!ENTITY x "y">]><{root}><text>{{}}</text></{root}>'
+    entry = entry_of(collect, tmp_path / name, source.format(text))
+    reason = "it declares XML entities, which are not expanded"
+    assert (entry.state, entry.document, entry.reason.text()) == ("failed", None, reason)
+    assert one(collect, tmp_path / name, source.format("&eacute;t&#233; &lt;")).text == "été <"
+
+
 def test_xml_without_text_or_with_faults_is_indexed_as_its_source(tmp_path: Path, collect: Collect) -> None:
     layout = '<layout><button label="Light the lamp"/></layout>'
     assert one(collect, tmp_path / "a.xml", layout).text == layout
