@@ -69,8 +69,8 @@ def _wide_encoding(data: bytes) -> str | None:
     if b"\0" not in sample:
         return None
     others = sample.replace(b"\0", b"")
-    if len(others) > 0.75 * len(sample) and _is_narrow(others):
-        return None  # a text in another encoding, with a few NUL bytes in it
+    if 4 * (len(sample) - len(others)) <= len(sample) + 3 and _is_narrow(others):
+        return None  # a text in another encoding, with a NUL byte among four bytes at most
     ascii_share = {}
     for encoding in ("utf-16-le", "utf-16-be"):
         try:

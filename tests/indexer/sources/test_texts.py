@@ -262,6 +262,8 @@ def test_utf_16_without_a_byte_order_mark(tmp_path: Path, collect: Collect, enco
         bytes(range(256)) * 4,
         struct.pack("<200h", *range(-100, 100)),
         b"a\0\0\0b\0\0\0",
+        b"abc\0" * 50,
+        b"\0and" * 50 + b"\0",
     ],
 )
 def test_other_files_with_nul_bytes_are_binary(tmp_path: Path, collect: Collect, content: bytes) -> None:
