@@ -39,6 +39,15 @@ def test_the_ledger_names_the_file_of_a_record(
     )
 
 
+def test_a_line_feed_in_a_name_ends_no_line(likewise: Callable[..., Any], tmp_path: Path) -> None:
+    index, file = tmp_path / "x.index", tmp_path / "two\nlines\x1b.txt"
+    file.write_text("bread")
+    assert likewise("index", index, file).code == 0
+    assert likewise("info", index, "--ledger").out == f"indexed   {tmp_path}/two lines\ufffd.txt\n"
+    assert likewise("search", index, "-l", "bread").out == f"{tmp_path}/two lines\ufffd.txt\n"
+    assert likewise("info", index, "--ledger", "--json").json["uri"] == str(file)
+
+
 def test_the_ten_commonest_fields_are_printed_with_their_types(
     likewise: Callable[..., Any], lines: Callable[..., str], tmp_path: Path
 ) -> None:

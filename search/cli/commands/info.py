@@ -14,7 +14,7 @@ import click
 
 from indexer.errors import count_of, in_shell
 from search.cli.arguments.options import IndexCommand, json_option
-from search.cli.terminal.output import number, quoted, say, say_json, shown, warn_of
+from search.cli.terminal.output import number, printable, quoted, say, say_json, shown, warn_of
 from search.cli.terminal.tables import print_table
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _list_ledger(snapshot: Snapshot, wanted: str, as_json: bool) -> None:
             say_json(shown_row | ({"notes": notes} if notes else {}))
         else:
             file = "" if row.uri.startswith(row.file) or row.file == STDIN else f"in {shown(row.file)}"
-            say("  ".join((f"{row.state:<9} {shown(row.uri)}", *filter(None, (file, reason, *notes)))))
+            say(printable("  ".join((f"{row.state:<9} {shown(row.uri)}", *filter(None, (file, reason, *notes))))))
 
 
 def _model_rows(recipe: Recipe) -> list[tuple[str, str]]:

@@ -36,7 +36,7 @@ def print_paths(hits: Iterable[Hit], *, nul: bool) -> None:
     names = dict.fromkeys(shown(hit.path or hit.uri) for hit in hits)
     if not nul:
         for name in names:
-            say(name)
+            say(printable(name))
     elif sys.stdout.isatty():
         raise BadInput("-0 is for a program that reads it, not for a terminal: pipe it, as into xargs -0")
     else:
