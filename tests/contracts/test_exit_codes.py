@@ -77,7 +77,6 @@ def test_done(likewise: Callable[..., Any], tmp_path: Path) -> None:
     assert likewise("help").out == likewise("--help").out
     assert likewise("help", "search").out == likewise("search", "--help").out
     assert likewise("-V").out == likewise("--version").out
-    assert "Did you mean '--where'?" in likewise("search", tmp_path / "x.index", "text", "--filter", "a = 1").err
 
 
 def test_done_but_something_failed(likewise: Callable[..., Any], tmp_path: Path) -> None:

@@ -161,8 +161,6 @@ class IndexCommand(HelpfulCommand):
         try:
             return self._parse(ctx, args)
         except click.NoSuchOption as error:
-            if error.option_name == "--filter" and "where" in (parameter.name for parameter in self.params):
-                raise click.NoSuchOption("--filter", possibilities=["--where"], ctx=ctx) from error
             dashed = next((each for each in typed if each.startswith(error.option_name) and len(each) > 2), "")
             if dashed.startswith("--") and not os.path.lexists(dashed):
                 raise
