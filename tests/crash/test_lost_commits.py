@@ -299,7 +299,7 @@ def test_a_damaged_file_is_a_note_of_check_until_the_next_writer(live: Path, tmp
 
 
 @pytest.mark.parametrize("content", [None, b""])
-def test_an_index_without_the_file_is_as_before_and_gets_it_from_the_next_writer(
+def test_an_index_without_the_file_has_a_note_of_check_and_gets_it_from_the_next_writer(
     live: Path, tmp_path: Path, content: bytes | None
 ) -> None:
     folder = tmp_path / "x.index"
@@ -309,7 +309,10 @@ def test_an_index_without_the_file_is_as_before_and_gets_it_from_the_next_writer
         (folder / "generation").write_bytes(content)
     assert _notes(folder) == ()
     with Index.open(folder) as index:
-        assert (index.check().ok, index.check().notes) == (True, ())
+        (note,) = index.check().notes
+        problem = "missing" if content is None else "damaged"
+        assert note == f"the file generation is {problem}, so commits that are missing would go unnoticed"
+        assert index.check().ok
         _add(index, 10)
         assert (_notes(folder), index.check().notes) == ((), ())
     assert read_generation(folder) == _state(folder)

@@ -42,6 +42,9 @@ FORMAT_VERSION = 4
 DATES_SINCE = 2
 """The first format in which a text that reads as a date has a second row of type date."""
 
+GENERATION_SINCE = 4
+"""The first format in which every writer has made the file `generation`."""
+
 NOTES_SINCE = 4
 """The first format in which the ledger has the readers of files and notes on what was not read."""
 
