@@ -11,7 +11,7 @@ import click
 from search.cli.arguments.options import IndexCommand, RareOption, json_option, no_wait_option, trust_option
 from search.cli.arguments.workers import resources_of, worker_resources_option, workers_option
 from search.cli.indexing.vector_options import VectorOptions
-from search.cli.terminal.output import quoted
+from search.cli.terminal.output import quoted, shown, warn
 
 
 @click.command(cls=IndexCommand)
@@ -72,6 +72,9 @@ def update(
             recorded = tuple(source for source in recorded if source.argument not in names.values())
             with store.writer(wait=not no_wait) as writer:
                 writer.change(lambda settings: replace(settings, sources=recorded))
+            if not recorded:
+                warn(f"{shown(path)}: {', '.join(forget)} is forgotten, and no SOURCE is left to read")
+                return 0
     rereading = [
         (replace(options, rehash=rehash), names)
         for options, names in recorded_groups(path, recorded, read_extractors())
