@@ -50,6 +50,8 @@ _WRITER_HEAP_BYTES = 50_000_000
 _NEAR_TERMS = 3
 _MIN_SIMILARITY = 0.75
 _MAX_LENGTH_DIFFERENCE = 2
+_KEPT_BEGINNINGS = 4
+"""Number of first letters whose terms are kept for `near_terms`: 300,000 terms of all letters take 49 MB."""
 
 _SCORE_DECIMALS = 4
 """Scores that agree to this many decimals are equal, because tantivy sums single floats in varying order."""
@@ -423,6 +425,8 @@ class Postings:
 
         beginning = field, term[0]
         if (others := self._beginning_with.get(beginning)) is None:
+            if len(self._beginning_with) >= _KEPT_BEGINNINGS:
+                self._beginning_with.clear()
             # The most frequent first: of equally similar terms they are returned.
             by_frequency = sorted(self._searcher.terms_with_prefix(*beginning), key=lambda one: -one[1])
             others = self._beginning_with[beginning] = [other for other, _ in by_frequency]
