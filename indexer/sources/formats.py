@@ -136,6 +136,7 @@ def reason_not_to_read(path: str, *, binary: bool) -> Reason:
 
 
 READER_VERSIONS: dict[str, int] = {
+    "xml": 2,
     "pdf": 3,
     "markdown": 5,
     "csv": 4,

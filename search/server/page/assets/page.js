@@ -27,6 +27,8 @@ let state = readAddress(location.search);
 let indexes = [];
 let isWritable = false; // whether the service takes judgments; who may not write compares nothing either
 let shown = null; // {state, answer} of the hits that are drawn
+let leaving = false; // from closing a document until the browser has gone back
+const postponed = []; // changes of that time
 let typing = false; // the address of a question that is being typed replaces itself, so that Back skips its beginnings
 let waiting = null;
 let retry = null;
@@ -63,6 +65,10 @@ const mapActions = {
 
 /** Change the state, its address, and what is shown. */
 function go(changes, { replace = false } = {}) {
+  if (leaving) {
+    postponed.push(() => go(changes, { replace }));
+    return;
+  }
   const before = state;
   state = { ...state, ...changes };
   writeAddress(replace ? history.state : { inside: true }, replace);
@@ -96,9 +102,10 @@ function chooseIndex(name) {
   choose({ index: name, view, where: "", picks: [], area: null, area_of: "live", beside: "", like: [], unlike: [], open: "", at: "" });
 }
 
-/** Close the document: the way back, where this page opened it. */
+/** Close the document: the way back, where this page opened it. The browser goes back later: changes wait until then. */
 function leave() {
-  if (history.state?.opened) history.back();
+  leaving = Boolean(history.state?.opened);
+  if (leaving) history.back();
   else go({ open: "", at: "" }, { replace: true });
 }
 
@@ -107,6 +114,8 @@ addEventListener("popstate", () => {
   typing = false;
   state = readAddress(location.search);
   draw(before);
+  leaving = false;
+  postponed.splice(0).forEach((change) => change());
 });
 
 // drawing
