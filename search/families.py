@@ -19,6 +19,9 @@ _FOLDED_DEPTH = 2
 MAX_LISTED = 100
 """Maximum uris that a hit lists of its family."""
 
+_ROWS = {"csv", "tsv"}
+"""Formats of which each document is a row of a table."""
+
 _WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
 
 Words = frozenset[tuple[str, int]]
@@ -36,14 +39,20 @@ def words_of(text: str) -> Words:
     return frozenset(words)
 
 
+def words_of_passage(text: str, format_: str | None) -> Words:
+    """Return the words by which a passage is compared with others. Rows of a table have many common words and
+    differ in what matters: a whole row counts as a single word."""
+    return frozenset({(text, 1)}) if format_ in _ROWS else words_of(text)
+
+
 def common_share(first: Words, second: Words) -> float:
     """Return the number of common words divided by the number of all words; 0 for two texts without words."""
     common = len(first & second)
     return common / ((len(first) + len(second) - common) or 1)
 
 
-def families(texts: Sequence[str], near: float = NEAR) -> list[list[int]]:
-    """Return the positions of texts as families, in the order of their first texts.
+def families(words: Sequence[Words], near: float = NEAR) -> list[list[int]]:
+    """Return the positions of texts, given as their words, as families in the order of their first texts.
 
     Each text belongs to the first text that founded a family and that it is near to; without one it founds a family.
     So a text that is near to a member, and not to the founder, is not in the family: there are no chains.
@@ -51,7 +60,6 @@ def families(texts: Sequence[str], near: float = NEAR) -> list[list[int]]:
     Two texts are near only if one of the rarest words of the one is among the rarest words of the other: of n words the
     n - near * n + 1 rarest (prefix filtering: Chaudhuri, Ganti, Kaushik 2006). So few pairs are compared.
     """
-    words = [words_of(text) for text in texts]
     frequency = Counter(word for each in words for word in each)
     founded: list[list[int]] = []
     by_word: dict[tuple[str, int], list[int]] = {}
@@ -69,17 +77,17 @@ def families(texts: Sequence[str], near: float = NEAR) -> list[list[int]]:
 
 
 def best_families(
-    fetch: Callable[[int], tuple[Fetched, Sequence[str], int]], k: int
+    fetch: Callable[[int], tuple[Fetched, Sequence[Words], int]], k: int
 ) -> tuple[Fetched, list[list[int]]]:
     """Return the best hits, and the positions of the k best families among them; fewer if there are no more.
 
     Args:
-        fetch: returns the n best hits, their texts, and how many hits there are in all.
+        fetch: returns the n best hits, their words, and how many hits there are in all.
     """
     depth = k * _FOLDED_DEPTH
     while True:
-        hits, texts, matched = fetch(depth)
-        founded = families(texts)[:k]
-        if len(founded) == k or len(texts) >= matched:
+        hits, words, matched = fetch(depth)
+        founded = families(words)[:k]
+        if len(founded) == k or len(words) >= matched:
             return hits, founded
         depth *= 4

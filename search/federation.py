@@ -29,7 +29,7 @@ from search.answering import Answering
 from search.asker import as_list, hits_above
 from search.condition_notes import notes_on_conditions
 from search.explain import add_sentences
-from search.families import best_families
+from search.families import Words, best_families, words_of_passage
 from search.fusion import CosineStatistics, words_weight
 from search.hits import Hit, Hits, family_members
 from search.index_names import addresses_by_name, name_of
@@ -300,10 +300,11 @@ def _merge(parts: Sequence[_Part], query: Query) -> Hits:
     """Return the best hits of all parts; equal scores in the order of the indexes."""
     pools = _pools(parts, query)
 
-    def fetch(depth: int) -> tuple[tuple[list[Hits], list[Hit]], list[str], int]:
+    def fetch(depth: int) -> tuple[tuple[list[Hits], list[Hit]], list[Words], int]:
         answers = _rank(parts, pools, query, depth)
         best = sorted((hit for hits in answers for hit in hits), key=lambda hit: -hit.score)[:depth]
-        return (answers, best), [hit.text for hit in best], sum(hits.matched for hits in answers)
+        words = [words_of_passage(hit.text, hit.format) for hit in best]
+        return (answers, best), words, sum(hits.matched for hits in answers)
 
     if query.fold:
         (answers, ranked), founded = best_families(fetch, query.depth)

@@ -10,28 +10,33 @@ from search.explain import sentences
 from search.searcher import Searcher
 
 QUESTIONS = 3
-MAX_CHARACTERS = 90
+MAX_CHARACTERS = 120
 MIN_WORDS = 3
 MIN_LETTERS = 0.8
 """Minimum share of letters in a question: other sentences are code, numbers and marks."""
 
 _CODE = re.compile(r"\w\(|->|[{}=]|\w_\w")
-_MARKS = re.compile(r"[^\w\s'’.,:;()-]+")
+_MARKS = re.compile(r"[^\w\s'’.,:;()?？؟-]+")
+_ANSWERS = re.compile(r"(?:(?:re|fwd?|aw|wg): *)+", re.IGNORECASE)
+"""What mail programs write before the subject of an answer."""
 
 
 def questions_to_try(searcher: Searcher) -> list[str]:
-    """Return questions that passages from the middles of the main topics answer: their titles, or first sentences."""
-    found = (_question(each) for each in searcher.central_passages(2 * QUESTIONS))
+    """Return questions that passages from the middles of the main topics answer: titles, or sentences that ask."""
+    found = (_question(each) for each in searcher.central_passages(4 * QUESTIONS))
     return list(dict.fromkeys(filter(None, found)))[:QUESTIONS]
 
 
 def _question(passage: Passage) -> str:
     of_text = visible_parts(passage.text, passage.format, sentences(passage.text))
-    for candidate in (passage.title, passage.heading.rpartition(" > ")[2], *of_text):
+    asking = (sentence for sentence in of_text if sentence.rstrip().endswith(("?", "？", "؟")))
+    for candidate in (_ANSWERS.sub("", passage.title), passage.heading.rpartition(" > ")[2], *asking):
         plain = " ".join(_MARKS.sub(" ", candidate).split())
+        if len(plain) > MAX_CHARACTERS:
+            continue
         letters = sum(map(str.isalpha, candidate))
         if letters < MIN_LETTERS * len(candidate.replace(" ", "")) or _CODE.search(candidate):
             continue
         if len(plain.split()) >= MIN_WORDS or (plain and not plain.isascii() and len(plain) > 2 * MIN_WORDS):
-            return plain if len(plain) <= MAX_CHARACTERS else plain[:MAX_CHARACTERS].rsplit(" ", 1)[0]
+            return plain
     return ""

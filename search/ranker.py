@@ -22,7 +22,6 @@ from indexer.indexing.identity import require_recipe
 from indexer.languages.models import reads_english_alone
 from indexer.languages.notes import DEFAULT
 from indexer.languages.questions import pieces_per_word
-from indexer.passages.cut import titled_text
 from indexer.records import Vector
 from indexer.settings import Settings
 from indexer.stores.port import Passage
@@ -31,7 +30,7 @@ from indexer.stores.reading.store import Store
 from indexer.stores.words.analysis import stored_analysis
 from search import modes
 from search.examples import without_examples
-from search.families import best_families
+from search.families import Words, best_families, words_of_passage
 from search.fusion import CosineStatistics, probed_words_bias, unread_words_bias
 from search.hits import Hit, Hits
 from search.marks import QuestionWords
@@ -40,7 +39,10 @@ from search.newer import RankAt, Weights
 from search.query import Query
 from search.question_batches import AskedQuestion, QuestionBatches
 from search.timings import Timings
-from search.why import reasons
+from search.why import holds_all, reasons
+
+VERDICT_HITS = 10
+"""Number of hits in which the words of a question are looked for if no passage is near to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +167,7 @@ class Ranker:
         answered = None
         if calibration is not None and query.text and mode != "words":
             near = ranked.nearest >= calibration.threshold
-            answered = near or (mode == "hybrid" and _holds_all_words(hits, question))
+            answered = near or (mode == "hybrid" and any(holds_all(question, hit) for hit in hits[:VERDICT_HITS]))
         did_you_mean = "" if mode == "dense" or not text else snapshot.corrected(text)
         if did_you_mean and conditions:  # conditions stay as they were typed; notes name words like theirs
             did_you_mean = query.text.replace(text, did_you_mean) if query.text.count(text) == 1 else ""
@@ -317,19 +319,14 @@ def _plain(snapshot: Snapshot, rank_at: RankAt, k: int) -> tuple[Ranked, list[Pa
 def _folded(snapshot: Snapshot, rank_at: RankAt, k: int) -> tuple[Ranked, list[Passage], list[list[str]]]:
     """Return the best unit of each of the k best families with its passage, and the uris of the other units."""
 
-    def fetch(depth: int) -> tuple[tuple[Ranked, list[Passage]], Sequence[str], int]:
+    def fetch(depth: int) -> tuple[tuple[Ranked, list[Passage]], Sequence[Words], int]:
         ranked, passages, _ = _plain(snapshot, rank_at, depth)
-        return (ranked, passages), [passage.text for passage in passages], ranked.matched
+        return (ranked, passages), [words_of_passage(each.text, each.format) for each in passages], ranked.matched
 
     (ranked, passages), founded = best_families(fetch, k)
     first = [rows[0] for rows in founded]
     uris = [[passages[row].uri for row in rows[1:]] for rows in founded]
     return ranked.take(np.array(first, np.int64)), [passages[row] for row in first], uris
-
-
-def _holds_all_words(hits: Sequence[Hit], question: QuestionWords) -> bool:
-    """Return whether the first hit holds every word of the question, such as an error number that no vector knows."""
-    return bool(hits) and question.are_all_in(titled_text(hits[0].title, hits[0].text, hits[0].format))
 
 
 def words_bias(settings: Settings) -> float:

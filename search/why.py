@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
 
 from indexer.passages.cut import titled_text
 from indexer.stores.port import Condition, Conditions, Passage
 from indexer.stores.words.exact import places
 from search.marks import QuestionWords, visible_places
+
+if TYPE_CHECKING:
+    from search.hits import Hit
 
 
 def reasons(
@@ -27,11 +31,18 @@ def reasons(
         conditions: of the question.
     """
     words = question.mark(passage.text, passage.start, passage.format)
-    weak = is_far and not question.are_all_in(titled_text(passage.title, passage.text, passage.format))
+    weak = is_far and not holds_all(question, passage)
     why = {**facts, "words": words, "weak": weak}
     if conditions:
         why["conditions"] = [_condition(one, passage) for one in conditions]
     return why
+
+
+def holds_all(question: QuestionWords, found: Passage | Hit) -> bool:
+    """Return whether a passage, with its title and the name of its file, holds every word of a question, such as an
+    error number that no vector knows. Rows of a table often lack what the name of the table says."""
+    text = titled_text(found.title, found.text, found.format)
+    return question.are_all_in(f"{text}\n{PurePath(found.path or '').stem}")
 
 
 def _condition(condition: Condition, passage: Passage) -> dict[str, Any]:

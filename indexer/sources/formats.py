@@ -138,7 +138,8 @@ def reason_not_to_read(path: str, *, binary: bool) -> Reason:
 READER_VERSIONS: dict[str, int] = {
     "xml": 2,
     "pdf": 3,
-    "markdown": 5,
+    "markdown": 6,
+    "rst": 2,
     "csv": 4,
     "tsv": 4,
     "docx": 2,

@@ -22,7 +22,8 @@ _MARKUP = (
     (re.compile(r":[a-z][\w:+.-]*:`~?([^`]+)`"), r"\1"),  # a role of reStructuredText
     (re.compile(r"(`+)([^`]+)\1_?(?:\\ )?"), r"\2"),
     (re.compile(r"(?<!\w)\*\*(?=\S)(.+?)(?<=\S)\*\*(?!\w)"), r"\1"),
-    (re.compile(r"(?<![\w*])\*(?=[^\s*])([^*]+)(?<=\S)\*(?![\w*])"), r"\1"),
+    (re.compile(r"(?<![\w*\\])\*(?=[^\s*])([^*]+)(?<=[^\s\\])\*(?![\w*])"), r"\1"),
+    (re.compile(r"\\([*_`|])"), r"\1"),  # a mark that was escaped
 )
 _PROGRAM = re.compile(r"microsoft (?:office )?(?:word|excel|power ?point)\s*-\s*", re.IGNORECASE)
 _NOTHING = re.compile(

@@ -424,7 +424,7 @@ class Service:
         """Return regions and questions."""
 
         def describe(served: ServedIndex) -> dict[str, Any]:
-            return {"regions": self._maps.main_regions(served), "questions": questions_to_try(served.searcher)}
+            return self._maps.main_regions(served) | {"questions": questions_to_try(served.searcher)}
 
         return JSONResponse(await self._ask(request, describe))
 

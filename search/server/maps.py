@@ -91,12 +91,13 @@ class Maps:
             return bool(self._drawn(served, "previous"))
         return False
 
-    def main_regions(self, served: ServedIndex) -> list[dict[str, Any]]:
-        """Return the largest regions with the documents nearest to the middle of each; empty without a map."""
+    def main_regions(self, served: ServedIndex) -> dict[str, Any]:
+        """Return the largest regions with the documents nearest to the middle of each, and the middles of all regions
+        of their level, which bound them; empty without a map."""
         try:
             drawn = self._drawn(served).map
         except Problem:
-            return []
+            return {"regions": [], "middles": []}
         largest = sorted((each for each in drawn.regions if not each.level), key=lambda each: -each.documents)
         regions = []
         for region in largest[:MAIN_REGIONS]:
@@ -104,8 +105,9 @@ class Maps:
             nearest = [drawn.uris[point] for point in np.argsort(away, kind="stable")[:CENTRAL_DOCUMENTS]]
             found = served.searcher.get_many(nearest)
             central = [{"uri": each.uri, "title": each.title.strip() or each.uri.rpartition("/")[2]} for each in found]
-            regions.append({"name": " · ".join(region.terms), "documents": region.documents, "central": central})
-        return regions
+            described = {"name": " · ".join(region.terms), "x": region.x, "y": region.y}
+            regions.append(described | {"documents": region.documents, "central": central})
+        return {"regions": regions, "middles": [{"x": each.x, "y": each.y} for each in largest]}
 
     def places(self, served: ServedIndex) -> bytes:
         """Return x and y of every point as little-endian float32."""

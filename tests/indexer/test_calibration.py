@@ -92,11 +92,14 @@ def test_hits_say_how_rare_they_are_and_whether_anything_answers(
         assert searcher.search("zebra crossing", 3).answered is False
         assert searcher.similar("d7").answered is None
     with Index.open(tmp_path / "x.index", encoder) as index:
-        index.add([Document("log", f"{text} parse_zq4711")])
+        index.add([Document("log", f"{text} parse_zq4711", path="/srv/zq88.csv")])
     with Searcher(tmp_path / "x.index") as searcher:  # a number that no vector knows is an answer where it stands
         for mode, answered in (("dense", False), ("hybrid", True)):
             hits = searcher.search("zq4711", 1, mode=mode)
             assert (hits.answered, hits[0].uri == "log") == (answered, answered)
+            named = searcher.search("zq4711 in zq88", 10, mode=mode)  # the second word is the name of the file
+            assert named.answered == answered
+            assert named[0].uri != "log"
         assert searcher.search("zebra crossing", 1, mode="hybrid").answered is False
     said = likewise("search", tmp_path / "x.index", "zebra crossing", "-k", "1")
     assert said.code == 0

@@ -17,7 +17,7 @@ from contracts.stores.suite import ENGINES
 
 from indexer import BadInput, Document, FilterError, Index, UnknownField, UnknownUri
 from search import Hits, Query, Searcher
-from search.families import families
+from search.families import families, words_of, words_of_passage
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 DIMENSIONS, DOCUMENTS = 6, 70
@@ -128,7 +128,13 @@ def test_there_are_no_chains() -> None:
     texts = [" ".join(words), " ".join([*words[1:], "k"]), " ".join([*words[2:], "k", "l"]), "", ""]
     assert [round(share(texts[0], other), 2) for other in texts[1:3]] == [0.82, 0.67]
     assert share(texts[1], texts[2]) > 0.7
-    assert families(texts) == [[0, 1], [2], [3], [4]]
+    assert families([words_of(text) for text in texts]) == [[0, 1], [2], [3], [4]]
+
+
+def test_rows_of_a_table_are_one_family_only_if_they_are_equal() -> None:
+    rows = [f"order: {n}\ncustomer: Ada\nproduct: desk lamp\nprice: 20.00\ncity: Hamburg" for n in (1, 2, 1)]
+    assert families([words_of_passage(row, "csv") for row in rows]) == [[0, 2], [1]]
+    assert families([words_of_passage(row, "text") for row in rows]) == [[0, 1, 2]]
 
 
 def test_a_ranking_that_stops_early_is_not_exact(searcher: Searcher, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,23 +92,28 @@ def test_middles_are_the_rows_nearest_to_the_middle_of_each_group() -> None:
     assert middles(vectors[:0], 3) == []
 
 
-def test_questions_to_try_are_titles_or_sentences(searcher: Searcher) -> None:
-    questions = questions_to_try(searcher)
-    assert len(questions) == 3
-    assert {question.rstrip(".") for question in questions} == {text.rstrip(".") for text in TEXTS.values()}
+@pytest.mark.parametrize(
+    ("title", "text", "expected"),
+    [
+        ("How moons (of planets) move", "Text.", "How moons (of planets) move"),
+        ("Re: FW: Lunch in the garden", "Text.", "Lunch in the garden"),
+        ("report-01", "It rains. How often is the fridge emptied? Rarely.", "How often is the fridge emptied?"),
+        ("", "A sentence that states something.", ""),
+        ("", f"Who {'really ' * 20}knows?", ""),  # it would be cut
+        ("", "def blob_of(self, vector: bytes) -> bytes: return vector?", ""),
+        ("", "compute(values of the vector)?", ""),
+        ("", "let x = one moon?", ""),
+    ],
+)
+def test_questions_to_try_are_titles_or_sentences_that_ask(title: str, text: str, expected: str) -> None:
+    assert _question(Passage(1, 1, "a", title, text, 0, len(text), 1, "", None, None, "text", None, {})) == expected
 
 
-def test_code_is_no_question_to_try() -> None:
-    def question(text: str) -> str:
-        return _question(Passage(1, 1, "a", "", text, 0, len(text), 1, "", None, None, "python", None, {}))
-
-    code = (
-        "def blob_of(self, vector: bytes) -> bytes: return vector",
-        "compute(values of the vector)",
-        "let x = one moon",
-    )
-    assert [question(text) for text in code] == ["", "", ""]
-    assert question("How moons (of planets) move") == "How moons (of planets) move"
+def test_questions_to_try_are_those_of_central_documents(tmp_path: Path, encoder: Any) -> None:
+    with Index.create(tmp_path / "x.index", model=encoder) as index:
+        index.add(Document(uri, text, f"All about {uri} {uri}") for uri, text in TEXTS.items())
+    with Searcher(tmp_path / "x.index", encoder) as opened:
+        assert sorted(questions_to_try(opened)) == ["All about a a", "All about b b", "All about c c"]
 
 
 def test_a_hit_that_is_no_nearer_than_chance_is_weak(searcher: Searcher) -> None:

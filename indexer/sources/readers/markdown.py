@@ -12,7 +12,8 @@ from indexer.sources.content import Content, Headings, lead_in
 
 
 def read(text: str) -> Content:
-    """Read a text. Sections begin at headings; the title is the front matter's, or else the first top heading."""
+    """Read a text. Sections begin at headings; the title is the front matter's, or else the first top heading, or else
+    the heading with which the text begins."""
     from markdown_it import MarkdownIt
 
     front = read_front_matter(text)
@@ -23,7 +24,7 @@ def read(text: str) -> Content:
     inline = MarkdownIt("commonmark")
     metadata = dict(front.members) if front else {}
     unread = (_broken(front),) if front and front.error else ()
-    headings, sections, first_heading = Headings(), [], ""
+    headings, sections, top_heading, opening_heading = Headings(), [], "", ""
     tokens = parser.parse(body)
     for opening, content in pairwise(tokens):
         if opening.type != "heading_open" or opening.level or not opening.map:
@@ -31,11 +32,14 @@ def read(text: str) -> Content:
         parts = inline.parseInline(content.content)[0].children or []
         heading = "".join(part.content if part.type != "softbreak" else " " for part in parts)
         level = int(opening.tag[1])
-        if level == 1 and not first_heading:
-            first_heading = " ".join(heading.split())
+        if level == 1 and not top_heading:
+            top_heading = " ".join(heading.split())
+        if opening is tokens[0]:
+            opening_heading = " ".join(heading.split())
         sections.append(Section(starts[opening.map[0]] + offset, headings.enter(level, heading)))
     title = None if isinstance(metadata.get("title"), dict) else metadata.pop("title", None)
-    return Content(text, str(title) if title else first_heading, tuple(lead_in(sections)), metadata, unread=unread)
+    title = str(title) if title else top_heading or opening_heading
+    return Content(text, title, tuple(lead_in(sections)), metadata, unread=unread)
 
 
 def _broken(front: FrontMatter) -> Reason:

@@ -150,7 +150,8 @@ def test_markdown_newlines(newline: str) -> None:
 
 def test_markdown_titles(tmp_path: Path, collect: Collect) -> None:
     assert one(collect, tmp_path / "a.md", "## Second\n\n# First & *foremost*\n").title == "First & foremost"
-    assert one(collect, tmp_path / "stem.md", "no heading\n").title == "stem"
+    assert one(collect, tmp_path / "b.md", "---\nyear: 2020\n---\n\n## Second\n\ntext\n\n## Third\n").title == "Second"
+    assert one(collect, tmp_path / "stem.md", "no heading\n\n## Second\n").title == "stem"
     for broken in ("---\n{: bad\n---\n# T\n", "---\n- list\n---\n# T\n", "---\nnot: closed\n\n# T\n"):
         assert one(collect, tmp_path / "a.md", broken).title == "T"
 

@@ -86,6 +86,7 @@ def test_titles_that_say_something(real: str) -> None:
         ("Allow ``X | Y`` as `x`\\ s, **bold** and *thin*", "Allow X | Y as xs, bold and thin"),
         ("[The lamp](https://example.org/a) by :pep:`8` and `Ada <http://a>`_", "The lamp by 8 and Ada"),
         ("__init__ of 2 * 3 * 4, snake_case_name", "__init__ of 2 * 3 * 4, snake_case_name"),
+        (r"\*args, \*\*kwargs and snake\_case in C:\new", r"*args, **kwargs and snake_case in C:\new"),
         ("Microsoft Word - The harbour.doc", "The harbour.doc"),
         ("Microsoft Word - Document1", "Document1"),
     ],
