@@ -15,12 +15,12 @@ import safetensors
 import torch
 import transformers
 from hardware import BFLOAT16, FLOAT32
+from matplotlib.axes import Axes
 from safetensors.numpy import load_file, save_file
 
 import search.cli.commands.embed
 from indexer.encoders import load_encoder
-from indexer.encoders.inspection import many_recipes, vector_files
-from indexer.encoders.inspection.plots import LayerHistogram
+from indexer.encoders.inspection import many_recipes, plots, vector_files
 from indexer.encoders.inspection.vector_files import EmbeddedText, format_of, open_vectors
 from indexer.encoders.torch.encoder import TorchEncoder
 
@@ -222,45 +222,51 @@ def test_histogram_draws_every_layer(
     likewise: Callable[..., Any], tiny: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn = []
-    save = LayerHistogram.save
+    draw = plots.draw_layers
 
-    def kept(self: LayerHistogram, path: Path, title: str) -> None:
-        drawn.append((self, title))
-        save(self, path, title)
+    def kept(path: Path, title: str, layers: Any) -> None:
+        drawn.append((layers, title))
+        draw(path, title, layers)
 
-    monkeypatch.setattr(LayerHistogram, "save", kept)
+    monkeypatch.setattr(plots, "draw_layers", kept)
     asked = ["--model", tiny("bert"), "--precision", "float32", "-o", tmp_path / "x.npy"]
     said = likewise("embed", *TEXTS, *asked, "--histogram", tmp_path / "h.png")
     assert (said.code, said.err) == (0, "")
     assert (tmp_path / "h.png").read_bytes().startswith(b"\x89PNG\r\n")
-    ((found, title),) = drawn
+    ((layers, title),) = drawn
     assert "4 texts" in title
-    for layer in range(5):
+    assert len(layers) == 5
+    for layer, found in enumerate(layers):
         lines = likewise("embed", *TEXTS, "--model", tiny("bert"), "--tokens", "--layers", layer).out.splitlines()
-        values = np.concatenate([np.ravel(json.loads(line)["vectors"]) for line in lines]).astype(np.float32)
-        counts = found._layers[layer]
-        assert counts.counts.sum() == counts.total == len(values)
-        assert counts.mean == pytest.approx(values.mean(dtype=float), abs=1e-5)
-        assert counts.deviation == pytest.approx(values.std(), rel=1e-4)
-        # Of another run of the model: a value on the edge of a bin may fall to either side.
-        moved = np.abs(counts.counts - np.histogram(values.astype(float), counts.edges)[0]).sum()
-        assert moved <= len(values) / 100
+        for states, line in zip(found, lines, strict=True):
+            assert states == pytest.approx(np.array(json.loads(line)["vectors"]), abs=FLOAT32)
     both = likewise(
         "embed", "a", "--recipe", tiny("bert"), "--recipe", tiny("mpnet"), "--histogram", tmp_path / "b.png"
     )
     assert "draws the layers of one model" in both.err
 
 
-def test_bins_grow_with_the_values_and_lose_none() -> None:
-    histogram, values = LayerHistogram(1), np.random.default_rng(0).normal(size=(50, 20)).astype(np.float32)
-    values[30, 3] = -77.7
-    for row in values:
-        histogram.add(0, row)
-    counts = histogram._layers[0]
-    assert counts.greatest == pytest.approx(77.7)
-    assert (counts.edges[0], counts.edges[-1]) == (-128, 128)
-    assert np.array_equal(counts.counts, np.histogram(values.astype(float), counts.edges)[0])
-    assert (counts.mean, counts.deviation) == pytest.approx((values.mean(), values.std()), rel=1e-4)
+def test_histogram_holds_every_value_of_the_first_texts(
+    likewise: Callable[..., Any], tiny: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = []
+    monkeypatch.setattr(plots, "draw_layers", lambda path, title, layers: drawn.append((title, layers)))
+    (tmp_path / "texts.txt").write_text("".join(f"{word}\n" for word in range(130)))
+    asked = ["--model", tiny("bert"), "-o", tmp_path / "x.npy", "--histogram", tmp_path / "h.png"]
+    assert likewise("embed", "--file", tmp_path / "texts.txt", *asked).code == 0
+    ((title, layers),) = drawn
+    assert "128 texts" in title
+    assert {len(found) for found in layers} == {128}
+    values = np.array([[-77.7, 0.0, 0.5], [0.25, 0.5, 1.0]], np.float32)
+    densities = []
+    monkeypatch.undo()
+    monkeypatch.setattr(Axes, "stairs", lambda self, *histogram, **options: densities.append(histogram))
+    plots.draw_layers(tmp_path / "h.png", "t", [[values[:1], values[1:]]])
+    ((density, edges),) = densities
+    assert edges[0] < -77.7
+    assert np.diff(edges) @ density == pytest.approx(1)
+    assert density[0] == 0
+    assert np.count_nonzero(density) == len({round(float(v) / float(np.diff(edges)[0])) for v in values.ravel()})
 
 
 @pytest.mark.parametrize(

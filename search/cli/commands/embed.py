@@ -24,15 +24,17 @@ from search.cli.terminal.output import number, on_terminal, printable, quiet_lib
 
 if TYPE_CHECKING:
     from indexer.encoders import Encoder, Role
+    from indexer.encoders.inspection.many_recipes import TokenEmbedder
     from indexer.encoders.inspection.vector_files import EmbeddedText
     from indexer.encoders.recipes.recipe import RecipeSpec
+    from indexer.records import Vector
     from search.cli.terminal.texts import InputText
 
     Load = Callable[[RecipeSpec], Encoder]
 
 _BATCH_TEXTS = 1024
 _BATCH_TEXTS_OF_TOKENS = 32  # fewer, because every token has a vector
-_HISTOGRAM_TEXTS = 1024
+_HISTOGRAM_TEXTS = 128  # the hidden values of all their tokens are held in memory
 
 
 @click.command(cls=HelpfulCommand)
@@ -104,7 +106,7 @@ def embed(
 
     Without --output the vectors are printed as JSON lines. Vectors of texts have unit length. Recipes that share a
     model share one forward pass. A .npy file has room for one recipe, a .safetensors file has one tensor per recipe.
-    --json prints a summary of the file that was written. --histogram draws the first 1,024 texts.
+    --json prints a summary of the file that was written. --histogram draws the first 128 texts.
 
     \b
     likewise embed "how do vaccines work" "bread" -o two.npy
@@ -113,11 +115,12 @@ def embed(
     likewise embed "on the river bank" --tokens --layers -4..-1 --combine concat -o tokens.npy
     """
     from indexer.encoders.chain.parts import calibrate_int8
+    from indexer.encoders.inspection.many_recipes import TokenEmbedder
     from indexer.encoders.inspection.vector_files import format_of, open_vectors
     from indexer.encoders.load import load_encoder
     from indexer.errors import BadInput
     from search.cli.terminal.extras import picture_file
-    from search.cli.terminal.texts import read_texts
+    from search.cli.terminal.texts import InputText, read_texts
 
     if bool(texts) == (path is not None) or ("-" in texts and len(texts) > 1):
         raise BadInput("give TEXT..., or - for standard input, or --file FILE: one of the three")
@@ -146,20 +149,20 @@ def embed(
         for encoder in encoders.values():
             calibrate_int8(encoder, [text.text for text in batch])
         embed_batch = _batch_embedder(encoders, role, truncate, tokens, words, trust_remote_code)
-        draw = _Histogram(encoders, specs, load, role, trust_remote_code) if histogram_file else None
+        by_layer = _layers_of(encoders, specs, load) if histogram_file else {}
+        drawn = list[InputText]()
         while batch:
             rows = embed_batch(batch, count)
             # Files and pipes get a text as it is. On a terminal its escape characters are replaced.
             out.write([_printable(row) for row in rows] if output is None and sys.stdout.isatty() else rows)
             cut += _count_too_long(encoders, role, batch) if truncate else 0
-            if draw:
-                draw.add(batch, truncate)
+            drawn += batch[: _HISTOGRAM_TEXTS - len(drawn)]
             count += len(batch)
             _progress(f"{count_of(count, 'text')}" if output else "")
             batch = list(islice(source, size))
     _progress("")
-    if draw and histogram_file:
-        draw.save(histogram_file)
+    if histogram_file:
+        _draw(histogram_file, TokenEmbedder(by_layer, role, False, trust_remote_code), drawn, truncate)
     if cut:
         warn(f"cut at the model's token limit: {number(cut)} of {count_of(count, 'text')}")
     if output is not None:
@@ -220,45 +223,35 @@ def _count_too_long(encoders: dict[str, Encoder], role: Role, batch: list[InputT
     return len(too_long)
 
 
-class _Histogram:
-    """Counts the hidden values of every layer of one model."""
+def _layers_of(encoders: dict[str, Encoder], specs: dict[str, RecipeSpec], load: Load) -> dict[str, Encoder]:
+    """Return an encoder for each layer of the one model of the recipes, by the layer's number.
 
-    def __init__(
-        self,
-        encoders: dict[str, Encoder],
-        specs: dict[str, RecipeSpec],
-        load: Load,
-        role: Role,
-        trust_remote_code: bool,
-    ) -> None:
-        from indexer.encoders.inspection.hidden_states import require_layers
-        from indexer.encoders.inspection.many_recipes import TokenEmbedder
-        from indexer.encoders.inspection.plots import LayerHistogram
-        from indexer.encoders.recipes.recipe import RecipeSpec
-        from indexer.errors import BadInput
+    Raises:
+        BadInput: the recipes have several models.
+    """
+    from indexer.encoders.inspection.hidden_states import require_layers
+    from indexer.encoders.recipes.recipe import RecipeSpec
+    from indexer.errors import BadInput
 
-        first = next(iter(specs.values()))
-        models = {spec.model for spec in specs.values()}
-        if len(models) > 1:
-            raise BadInput(f"--histogram draws the layers of one model, not of {', '.join(sorted(models))}")
-        (self._model,) = models
-        layers = require_layers(next(iter(encoders.values()))).transformer.layers + 1
-        plain = RecipeSpec(self._model, "mean", query_prompt=first.query_prompt, document_prompt=first.document_prompt)
-        by_layer = {str(layer): load(replace(plain, layers=(layer,))) for layer in range(layers)}
-        self._embedder = TokenEmbedder(by_layer, role, words=False, trust_remote_code=trust_remote_code)
-        self._counts, self._texts = LayerHistogram(layers), 0
+    first, *_ = specs.values()
+    if len(models := {spec.model for spec in specs.values()}) > 1:
+        raise BadInput(f"--histogram draws the layers of one model, not of {', '.join(sorted(models))}")
+    layers = require_layers(next(iter(encoders.values()))).transformer.layers + 1
+    plain = RecipeSpec(first.model, "mean", query_prompt=first.query_prompt, document_prompt=first.document_prompt)
+    return {str(layer): load(replace(plain, layers=(layer,))) for layer in range(layers)}
 
-    def add(self, batch: list[InputText], truncate: bool) -> None:
-        counted = batch[: _HISTOGRAM_TEXTS - self._texts]
-        self._texts += len(counted)
-        for start in range(0, len(counted), _BATCH_TEXTS_OF_TOKENS):
-            part = counted[start : start + _BATCH_TEXTS_OF_TOKENS]
-            for row in self._embedder.embed([(text.id, text.text) for text in part], truncate):
-                self._counts.add(int(row.name), row.vectors)
 
-    def save(self, path: Path) -> None:
-        texts = count_of(self._texts, "text")
-        self._counts.save(path, f"{self._model}: hidden values of the tokens of {texts}")
+def _draw(path: Path, embedder: TokenEmbedder, texts: Sequence[InputText], truncate: bool) -> None:
+    """Draw the hidden values of the tokens of some texts, layer by layer."""
+    from indexer.encoders.inspection.plots import draw_layers
+
+    values: dict[str, list[Vector]] = {}
+    for start in range(0, len(texts), _BATCH_TEXTS_OF_TOKENS):
+        part = [(text.id, text.text) for text in texts[start : start + _BATCH_TEXTS_OF_TOKENS]]
+        for row in embedder.embed(part, truncate):
+            values.setdefault(row.name, []).append(row.vectors)
+    title = f"{row.recipe.model}: hidden values of the tokens of {count_of(len(texts), 'text')}"
+    draw_layers(path, title, [*values.values()])
 
 
 def _print_summary(summary: dict[str, Any], unit: str, as_json: bool) -> None:

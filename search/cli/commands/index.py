@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
@@ -24,9 +24,6 @@ from search.cli.arguments.options import (
 from search.cli.arguments.workers import resources_of, worker_resources_option, workers_option
 from search.cli.indexing.vector_options import VectorOptions
 from search.cli.terminal.output import warn
-
-if TYPE_CHECKING:
-    from indexer.encoders.machine.hardware import Precision
 
 
 @click.command("index", cls=SourceCommand)
@@ -125,17 +122,6 @@ def index_command(
     path: str,
     sources: tuple[str, ...],
     model: str | None,
-    tokenizer: str | None,
-    input_type: bool,
-    pooling: str | None,
-    layers: str | None,
-    combine: str | None,
-    max_tokens: int | None,
-    overlap: int | None,
-    dimensions: int | None,
-    question_model: str | None,
-    query_prompt: str | None,
-    document_prompt: str | None,
     glob: tuple[str, ...],
     prune: bool,
     yes: bool,
@@ -148,9 +134,6 @@ def index_command(
     text_field: tuple[str, ...],
     language: str | None,
     recall: float | None,
-    precision: Precision,
-    device: str,
-    trust_remote_code: bool,
     no_cache: bool,
     workers: str | None,
     worker_resources: tuple[str, ...],
@@ -159,6 +142,7 @@ def index_command(
     shards: int | None,
     no_wait: bool,
     as_json: bool,
+    **vectors: Any,
 ) -> int:
     """Create or update INDEX from files, folders, globs, records in .jsonl, .csv or .tsv, or - (JSON lines).
 
@@ -175,6 +159,7 @@ def index_command(
     likewise index papers.index ~/papers --model http://localhost:11434/v1#nomic-embed-text --max-tokens 512
     likewise index mine.index --dimensions 256 records-with-vectors.jsonl
     """
+    # vectors: the options that VectorOptions takes under the same names.
     from indexer.errors import BadInput
     from indexer.sources import FieldOfFiles, ReadOptions, Share, open_sources
     from indexer.sources.source import STDIN
@@ -203,21 +188,13 @@ def index_command(
     bare = [source.argument for source in opened if source.argument != "-" and not any(source.files())]
     if len(bare) == len(opened) and not prune:
         raise BadInput(f"{', '.join(bare)}: no file to read{' that --glob lets through' if glob else ''}")
-    vector_options = VectorOptions(
-        *(model, pooling, layers, combine, max_tokens, overlap, precision, device, language, trust_remote_code),
-        dimensions,
-        tokenizer,
-        input_type,
-        query_prompt,
-        document_prompt,
-        question_model,
-    )
+    vector_options = VectorOptions(model=model, language=language, **vectors)
     _refuse_together(vector_options, rebuild, stream)
     if share is not None and prune:
         raise BadInput("--share reads a part of the SOURCEs, so nothing can be pruned: leave --prune out")
     if share is not None and rebuild:
         raise BadInput("--rebuild embeds all documents, and not a share of them: leave out --share, or --rebuild")
-    if workers is not None and precision == "int8":
+    if workers is not None and vector_options.precision == "int8":
         raise BadInput("int8 is calibrated on the documents of one process: leave out --workers, or --precision int8")
     if prune and set(sources) == {STDIN}:
         warn("--prune does nothing with standard input, which is not a whole collection")
@@ -270,22 +247,11 @@ def _refuse_together(options: VectorOptions, rebuild: bool, stream: bool) -> Non
     from indexer.errors import BadInput
 
     own_vectors = options.own_vectors
-    needs_model = options.input_type or any(
-        value is not None
-        for value in (
-            options.tokenizer,
-            options.max_tokens,
-            options.overlap,
-            options.query_prompt,
-            options.document_prompt,
-        )
-    )
+    of_model = (options.tokenizer, options.max_tokens, options.overlap, options.query_prompt, options.document_prompt)
+    needs_model = options.input_type or any(value is not None for value in of_model)
     for contradict, why in (
         (rebuild and stream, "--stream prints what can be searched now, but --rebuild replaces the index at its end"),
-        (
-            rebuild and own_vectors,
-            "--dimensions alone is for an index without a model, and --rebuild needs one",
-        ),
+        (rebuild and own_vectors, "--dimensions alone is for an index without a model, and --rebuild needs one"),
         (own_vectors and needs_model, "--dimensions without --model is for vectors that come with the records"),
     ):
         if contradict:

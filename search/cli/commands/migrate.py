@@ -52,10 +52,6 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 def migrate(
     path: str,
     model: str | None,
-    tokenizer: str | None,
-    question_model: str | None,
-    max_tokens: int | None,
-    input_type: bool,
     queries: Path | None,
     qrels: Path | None,
     yes: bool,
@@ -65,6 +61,7 @@ def migrate(
     no_cache: bool,
     no_wait: bool,
     as_json: bool,
+    **vectors: Any,
 ) -> None:
     """Embed the documents of INDEX with another model, beside the vectors that are searched, and then switch.
 
@@ -83,7 +80,8 @@ def migrate(
         raise click.UsageError("choose one of --model NAME, --back and --drop")
     if (queries is None) != (qrels is None):
         raise click.UsageError("--queries and --qrels belong together: give both")
-    if model is None and (queries or tokenizer or question_model or max_tokens is not None or input_type or yes):
+    of_model = any(value is not None and value is not False for value in vectors.values())
+    if model is None and (queries or yes or of_model):
         raise click.UsageError(
             "--queries, --qrels, --tokenizer, --question-model, --max-tokens, --input-type and --yes are for --model"
         )
@@ -92,14 +90,7 @@ def migrate(
     elif drop:
         _drop(path, no_wait, as_json)
     else:
-        options = VectorOptions(
-            model,
-            max_tokens=max_tokens,
-            trust_remote_code=trust_remote_code,
-            tokenizer=tokenizer,
-            input_type=input_type,
-            question_model=question_model,
-        )
+        options = VectorOptions(model, trust_remote_code=trust_remote_code, **vectors)
         _change(path, options, queries, qrels, yes, no_cache, no_wait, as_json)
 
 

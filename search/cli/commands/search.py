@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -145,16 +145,9 @@ def search(
     k: int,
     where: str | None,
     mode: Mode,
-    passages: bool,
-    min_score: float | None,
-    min_percentile: float | None,
-    rerank: str | None,
-    rerank_depth: int,
-    exact: bool,
     like: tuple[str, ...],
     unlike: tuple[str, ...],
     fold: bool | None,
-    newer: str | None,
     literal: bool,
     explain: bool,
     context: int,
@@ -164,6 +157,7 @@ def search(
     open_first: bool,
     trust_remote_code: bool,
     as_json: bool,
+    **ranking: Any,
 ) -> int:
     """Rank the documents of INDEX by how near they are to QUERY in meaning.
 
@@ -208,16 +202,10 @@ def search(
         k=k,
         where=resolve_where(where),
         mode=mode,
-        passages=passages,
-        min_score=min_score,
-        exact=exact,
-        min_percentile=min_percentile,
-        rerank=rerank,
-        rerank_depth=rerank_depth,
         explain=explain,
         fold=folds(fold if output.for_people and query != "-" else bool(fold)),
-        newer=newer,
         literal=literal or as_json or query == "-" or not reads_conditions,
+        **ranking,
     )
     if query is None and (not output.for_people or len(paths) > 1):
         raise click.UsageError("Missing argument 'QUERY'.", click.get_current_context())

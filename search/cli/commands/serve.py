@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -89,12 +90,8 @@ def serve(
     rerank: str | None,
     watched: tuple[str, ...],
     allowed_hosts: tuple[str, ...],
-    cors_origins: tuple[str, ...],
-    access_log: bool,
-    log_queries: bool,
     drain: int,
-    open_readyz: bool,
-    originals: bool,
+    **answering: Any,
 ) -> None:
     """Answer questions to each INDEX over HTTP and MCP, until SIGINT or SIGTERM.
 
@@ -129,11 +126,7 @@ def serve(
         rerank=rerank,
         allowed_hosts=(*allowed_hosts, host),
         loopback_only=is_loopback(host),
-        cors_origins=cors_origins,
-        access_log=access_log,
-        log_queries=log_queries,
-        open_readyz=open_readyz,
-        originals=originals,
+        **answering,
     )
     workers = workers or default_workers(addresses.values(), loads_models=writable or rerank is not None)
     with _watching([*addresses.values()], watched):
