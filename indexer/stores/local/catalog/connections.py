@@ -261,9 +261,7 @@ class IdleConnections:
     def __init__(self) -> None:
         self._waiting: list[CatalogConnection] = []
         self._closed = False
-        self._lent = 0
-        self._peak = 0  # connections open at once since there was none: descriptors are held for this many
-        self._last_use = 0
+        self._lent = self._last_use = 0
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -271,86 +269,49 @@ class IdleConnections:
     def lend(self) -> CatalogConnection | None:
         """Return an idle connection; None if the caller has to open a connection.
 
-        Each call is followed by one call of `take_back` or `discard`.
+        Each call is followed by one call of `take_back`.
         """
-        with _pool.lock:
+        with _shared.lock:
             self._lent += 1
-            self._last_use = next(_pool.uses)
-            if self._waiting:
-                return self._waiting.pop()
-            if self._lent > self._peak:
-                self._peak = self._lent
-                _pool.catalogs.add(self)
-                _pool.has_grown = True
-        return None
+            self._last_use = next(_shared.uses)
+            _shared.catalogs.add(self)
+            return self._waiting.pop() if self._waiting else None
 
-    def take_back(self, connection: CatalogConnection) -> None:
-        """Keep a connection for the next question. Close it if the limit is reached or the catalog was released."""
-        with _pool.lock:
-            self._waiting.append(connection)
-            surplus = self._count_return()
-        _close(surplus)
+    def take_back(self, connection: CatalogConnection | None) -> None:
+        """Keep a connection for the next question. Close it if the limit is reached or the catalog was released.
 
-    def discard(self) -> None:
-        """Count a connection that does not come back: it could not be opened, or the caller has closed it."""
-        with _pool.lock:
-            surplus = self._count_return()
-            self._forget_if_empty()
+        Args:
+            connection: None if it could not be opened, or if the caller has closed it.
+        """
+        with _shared.lock:
+            self._lent -= 1
+            self._waiting += [] if connection is None else [connection]
+            surplus = self.remove_waiting() if self._closed or not self._waiting else _surplus()
         _close(surplus)
 
     def close(self) -> None:
         """Close the waiting connections now, and the lent connections when they are returned."""
-        with _pool.lock:
+        with _shared.lock:
             self._closed = True
-            surplus = self._remove_waiting()
+            surplus = self.remove_waiting()
         _close(surplus)
 
-    def _count_return(self) -> list[CatalogConnection]:
-        """Count one lent connection less, and return the connections that the caller must close now."""
-        self._lent -= 1
-        if self._closed:
-            return self._remove_waiting()
-        return _pool.surplus(_max_idle_connections()) if _pool.has_grown else []
-
-    def _remove_waiting(self) -> list[CatalogConnection]:
+    def remove_waiting(self) -> list[CatalogConnection]:
+        """Return the connections that wait, for the caller to close."""
         waiting, self._waiting = self._waiting, []
-        self._forget_if_empty()
+        if not self._lent:
+            _shared.catalogs.discard(self)
         return waiting
 
-    def _forget_if_empty(self) -> None:
-        if not self._lent and not self._waiting:
-            self._peak = 0
-            _pool.catalogs.discard(self)
 
-
-class _Pool:
-    """The limit that the idle connections of all catalogs in this process share."""
+class _Shared:
+    """What the idle connections of all catalogs in this process share."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()  # collecting garbage may close an index in the middle of lending
         self.uses = itertools.count(1)
-        self.catalogs: weakref.WeakSet[IdleConnections] = weakref.WeakSet()  # the catalogs with idle connections
-        self.has_grown = False  # since the connections were last within the limit
+        self.catalogs: weakref.WeakSet[IdleConnections] = weakref.WeakSet()  # those with open connections
         self._inherited: list[CatalogConnection] = []
-
-    def surplus(self, limit: int) -> list[CatalogConnection]:
-        """Return connections to close, so that at most `limit` connections of unused catalogs remain open."""
-        held = sum(catalog._peak for catalog in self.catalogs)
-        connections: list[CatalogConnection] = []
-        if held > limit:
-            # Where one is lent, closing the others would free nothing, and the next question would open them again.
-            unused = (catalog for catalog in self.catalogs if not catalog._lent)
-            for catalog in sorted(unused, key=lambda catalog: catalog._last_use):
-                held -= catalog._peak
-                connections += catalog._remove_waiting()
-                if held <= limit:
-                    break
-        self.has_grown = held > limit
-        return connections
-
-    def remove_all(self) -> list[CatalogConnection]:
-        """Return every connection that waits, for the caller to close."""
-        return [connection for catalog in list(self.catalogs) for connection in catalog._remove_waiting()]
 
     def after_fork(self) -> None:
         """Leave the parent's connections alone in a child, also when the child ends, because SQLite forbids sharing
@@ -358,12 +319,26 @@ class _Pool:
         self.lock = threading.RLock()
         for catalog in list(self.catalogs):
             self._inherited += catalog._waiting
-            catalog._waiting, catalog._lent, catalog._peak = [], 0, 0
+            catalog._waiting, catalog._lent = [], 0
         self.catalogs.clear()
 
 
-_pool = _Pool()
-os.register_at_fork(after_in_child=_pool.after_fork)
+_shared = _Shared()
+os.register_at_fork(after_in_child=_shared.after_fork)
+
+
+def _surplus() -> list[CatalogConnection]:
+    """Return connections to close, so that at most so many as may wait remain open in catalogs that are not used."""
+    over = sum(catalog._lent + len(catalog) for catalog in _shared.catalogs) - _max_idle_connections()
+    surplus: list[CatalogConnection] = []
+    if over > 0:
+        # Where one is lent, closing the others would free nothing, and the next question would open them again.
+        unused = [catalog for catalog in _shared.catalogs if not catalog._lent]
+        for catalog in sorted(unused, key=lambda catalog: catalog._last_use):
+            surplus += catalog.remove_waiting()
+            if len(surplus) >= over:
+                break
+    return surplus
 
 
 def _max_idle_connections() -> int:
@@ -382,8 +357,8 @@ def _close(connections: list[CatalogConnection]) -> None:
 
 def close_idle() -> int:
     """Close every connection of this process that waits for a question; return how many there were."""
-    with _pool.lock:
-        surplus = _pool.remove_all()
+    with _shared.lock:
+        surplus = [connection for catalog in list(_shared.catalogs) for connection in catalog.remove_waiting()]
     _close(surplus)
     return len(surplus)
 

@@ -261,13 +261,13 @@ class Views:
                     break
             except BaseException as error:
                 connection.close()
-                idle.discard()
+                idle.take_back(None)
                 if isinstance(error, sqlite3.DatabaseError):
                     raise read_error(self.folder / "catalog.db", error) from error
                 raise
             # Another folder has just replaced this folder, and the replaced files have another path now.
             connection.close()
-            idle.discard()
+            idle.take_back(None)
         try:
             connection.deadline = deadline
             yield View(connection, state, state.lost + self._missing_commits(acknowledged, state))
@@ -283,7 +283,7 @@ class Views:
                 self._inherited.append(connection)
                 raise
             connection.close()
-            idle.discard()
+            idle.take_back(None)
             if isinstance(error, sqlite3.DatabaseError):
                 deadline.check()  # SQLite says that it was interrupted
                 raise read_error(self.folder / "catalog.db", error) from error
@@ -319,10 +319,10 @@ class Views:
             except BaseException:
                 if connection is not None:
                     connection.close()
-                idle.discard()
+                idle.take_back(None)
                 raise
             connection.close()
-            idle.discard()
+            idle.take_back(None)
 
     def _after_fork(self) -> None:
         """Keep the state in a forked child. Its parent's idle connections were taken away (connections.py)."""
