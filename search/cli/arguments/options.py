@@ -6,6 +6,7 @@ import os
 from collections.abc import Container, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,13 +24,17 @@ class RareOption(click.Option):
     """An option that few people need: the help lists it below the others."""
 
 
+rare = partial(click.option, cls=RareOption)
+"""`click.option` for options that few people need."""
+
+
 class HelpfulCommand(click.Command):
     """A command whose help has a separate part for options that few people need."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, rare in (("Options", False), ("Rarely needed", True)):
+        for title, is_rare in (("Options", False), ("Rarely needed", True)):
             options = [option for option in self.get_params(ctx) if isinstance(option, click.Option)]
-            records = [option.get_help_record(ctx) for option in options if isinstance(option, RareOption) == rare]
+            records = [option.get_help_record(ctx) for option in options if isinstance(option, RareOption) == is_rare]
             if rows := [record for record in records if record is not None]:
                 with formatter.section(title):
                     formatter.write_dl(rows)
@@ -55,9 +60,8 @@ fold_option = click.option(
     default=None,
     help="Print one hit for each family of hits with nearly the same passage.  [default: on a terminal]",
 )
-newer_option = click.option(
+newer_option = rare(
     "--newer",
-    cls=RareOption,
     metavar="90d[:FIELD]",
     help="Newer documents first: a score halves for each 90 days of age, by modified or by the dates of FIELD.",
 )
@@ -82,47 +86,33 @@ mode_option = click.option(
     show_default=True,
     help="Rank by meaning, by words (BM25), or by both.",
 )
-recall_option = click.option(
+recall_option = rare(
     "--recall",
-    cls=RareOption,
     type=click.FloatRange(0, 1, min_open=True),
     metavar="R",
     help="Share of the ten nearest passages that an approximate segment must find.  [default: 0.98]",
 )
-shards_option = click.option(
+shards_option = rare(
     "--shards",
-    cls=RareOption,
     type=click.IntRange(min=0),
     metavar="N",
     help="Shards of a new index in a database with Citus; 0: plain tables.  [default: one for each node]",
 )
-trust_option = click.option(
-    "--trust-remote-code",
-    cls=RareOption,
-    is_flag=True,
-    help="Run Python code that comes with the model. Only if you trust its author.",
+trust_option = rare(
+    "--trust-remote-code", is_flag=True, help="Run Python code that comes with the model. Only if you trust its author."
 )
-query_prompt_option = click.option(
-    "--query-prompt",
-    cls=RareOption,
-    metavar="TEXT",
-    help="Text put before each question.  [default: the model's own]",
+query_prompt_option = rare(
+    "--query-prompt", metavar="TEXT", help="Text put before each question.  [default: the model's own]"
 )
-document_prompt_option = click.option(
-    "--document-prompt",
-    cls=RareOption,
-    metavar="TEXT",
-    help="Text put before each document.  [default: the model's own]",
+document_prompt_option = rare(
+    "--document-prompt", metavar="TEXT", help="Text put before each document.  [default: the model's own]"
 )
-question_model_option = click.option(
+question_model_option = rare(
     "--question-model",
-    cls=RareOption,
     metavar="NAME|PATH",
     help="Another model that embeds questions into the space of --model.  [default: --model]",
 )
-no_wait_option = click.option(
-    "--no-wait", cls=RareOption, is_flag=True, help="Fail at once if another process is writing."
-)
+no_wait_option = rare("--no-wait", is_flag=True, help="Fail at once if another process is writing.")
 
 
 _NAMED_URIS = 10

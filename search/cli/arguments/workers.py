@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 import click
 
-from search.cli.arguments.options import RareOption
+from search.cli.arguments.options import rare
 
 
 def _named(context: click.Context, option: click.Parameter, named: str | None) -> str | None:
@@ -17,16 +17,14 @@ def _named(context: click.Context, option: click.Parameter, named: str | None) -
     raise click.BadParameter(f"{named!r:.40} is not a number of processes: give 1 to 999, ray or ray://HOST:PORT")
 
 
-workers_option = click.option(
+workers_option = rare(
     "--workers",
-    cls=RareOption,
     metavar="N|ray|ray://HOST:PORT",
     callback=_named,
     help="Embed, and read PDF, office and mail files, in N processes here, one for each GPU, or on a Ray cluster.",
 )
-worker_resources_option = click.option(
+worker_resources_option = rare(
     "--worker-resources",
-    cls=RareOption,
     multiple=True,
     metavar="NAME=NUMBER",
     help="What each worker takes of its machine in a Ray cluster, such as GPU=1. Repeatable.",

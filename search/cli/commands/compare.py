@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from indexer.errors import count_of
-from search.cli.arguments.options import (
-    HelpfulCommand,
-    RareOption,
-    document_prompt_option,
-    json_option,
-    query_prompt_option,
-    trust_option,
-)
+from search.cli.arguments import options
 from search.cli.terminal.output import on_terminal, quiet_libraries, say, say_json, warn
 from search.cli.terminal.tables import print_table
 
@@ -31,7 +24,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _PERCENTILES = (5, 25, 50, 75, 95)
 
 
-@click.command(cls=HelpfulCommand)
+@click.command(cls=options.HelpfulCommand)
 @click.option(
     "--recipe", "recipes", multiple=True, required=True, metavar="R", help="Recipe to compare, see below. Repeatable."
 )
@@ -50,13 +43,11 @@ _PERCENTILES = (5, 25, 50, 75, 95)
     metavar="FILE",
     help="Draw the comparison into FILE (.png); extra map.",
 )
-@click.option(
-    "--device", cls=RareOption, default="auto", show_default=True, help="Device of the models: cpu, cuda, ..."
-)
-@query_prompt_option
-@document_prompt_option
-@trust_option
-@json_option
+@options.rare("--device", default="auto", show_default=True, help="Device of the models: cpu, cuda, ...")
+@options.query_prompt_option
+@options.document_prompt_option
+@options.trust_option
+@options.json_option
 def compare(
     recipes: tuple[str, ...],
     sts_files: tuple[Path, ...],

@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from indexer.errors import count_of
-from search.cli.arguments.options import (
-    IndexCommand,
-    json_option,
-    mode_option,
-    queries_option,
-    trust_option,
-)
+from search.cli.arguments import options
 from search.cli.terminal.output import say, say_json, shown, warn, warn_of
 
 if TYPE_CHECKING:
@@ -30,13 +24,13 @@ _LISTED_URIS = 5
 """Maximum uris of a question that are listed for each index."""
 
 
-@click.command(cls=IndexCommand)
+@click.command(cls=options.IndexCommand)
 @click.argument("other", metavar="INDEX_B")
-@queries_option
+@options.queries_option
 @click.option("-k", default=10, show_default=True, help="How many hits of each question to compare.")
-@mode_option
-@trust_option
-@json_option
+@options.mode_option
+@options.trust_option
+@options.json_option
 def diff(path: str, other: str, queries: Path, k: int, mode: Mode, trust_remote_code: bool, as_json: bool) -> None:
     """Ask INDEX and INDEX_B the same questions and print the answers that differ, the largest differences first.
 

@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from indexer.errors import count_of
-from search.cli.arguments.options import (
-    HelpfulCommand,
-    RareOption,
-    document_prompt_option,
-    json_option,
-    query_prompt_option,
-    trust_option,
-)
+from search.cli.arguments import options
 from search.cli.terminal.output import number, on_terminal, printable, quiet_libraries, say, say_json, warn
 
 if TYPE_CHECKING:
@@ -37,7 +30,7 @@ _BATCH_TEXTS_OF_TOKENS = 32  # fewer, because every token has a vector
 _HISTOGRAM_TEXTS = 128  # the hidden values of all their tokens are held in memory
 
 
-@click.command(cls=HelpfulCommand)
+@click.command(cls=options.HelpfulCommand)
 @click.argument("texts", nargs=-1, metavar="TEXT... | -")
 @click.option(
     "--file", "path", metavar="FILE", type=Path, help="Read texts from FILE: one per line, or .jsonl with text."
@@ -68,17 +61,14 @@ _HISTOGRAM_TEXTS = 128  # the hidden values of all their tokens are held in memo
 @click.option(
     "--histogram", type=Path, metavar="FILE", help="Draw the distribution of hidden values in each layer; extra map."
 )
-@click.option(
-    "--precision",
-    cls=RareOption,
-    metavar="P",
-    help="auto, float32, bfloat16 or int8.  [default: auto; for tokens and words float32]",
+@options.rare(
+    "--precision", metavar="P", help="auto, float32, bfloat16 or int8.  [default: auto; for tokens and words float32]"
 )
-@click.option("--device", cls=RareOption, default="auto", show_default=True, help="Device of the model: cpu, cuda, ...")
-@query_prompt_option
-@document_prompt_option
-@trust_option
-@json_option
+@options.rare("--device", default="auto", show_default=True, help="Device of the model: cpu, cuda, ...")
+@options.query_prompt_option
+@options.document_prompt_option
+@options.trust_option
+@options.json_option
 def embed(
     texts: tuple[str, ...],
     path: Path | None,

@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from indexer.errors import BadInput, count_of
-from search.cli.arguments.options import (
-    IndexCommand,
-    json_option,
-    mode_option,
-    qrels_option,
-    queries_option,
-    trust_option,
-)
+from search.cli.arguments import options
 from search.cli.terminal.output import printable, say, say_json, warn, warn_of
 from search.cli.terminal.tables import print_table
 
@@ -28,10 +21,10 @@ if TYPE_CHECKING:
     from search.query import Mode
 
 
-@click.command(cls=IndexCommand)
-@queries_option
-@qrels_option
-@mode_option
+@click.command(cls=options.IndexCommand)
+@options.queries_option
+@options.qrels_option
+@options.mode_option
 @click.option("-k", default=100, show_default=True, help="How many hits of each question to judge.")
 @click.option(
     "--run",
@@ -47,8 +40,8 @@ if TYPE_CHECKING:
     help="Compare with the rankings in RUN, a TREC run: differences and p-values (paired bootstrap).",
 )
 @click.option("--per-query", is_flag=True, help="Also print the values of every question.")
-@trust_option
-@json_option
+@options.trust_option
+@options.json_option
 def evaluate(
     path: str,
     queries: Path,

@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from search.cli.arguments.options import (
-    IndexCommand,
-    json_option,
-    resolve_uris,
-    resolve_where,
-    trust_option,
-)
+from search.cli.arguments import options
 from search.cli.terminal.output import printable, say, say_json, shown, warn, warn_of
 
 if TYPE_CHECKING:
@@ -22,10 +16,10 @@ if TYPE_CHECKING:
 _LISTED_HITS = 5
 
 
-@click.command(cls=IndexCommand)
+@click.command(cls=options.IndexCommand)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@trust_option
-@json_option
+@options.trust_option
+@options.json_option
 def expect(path: str, file: Path, trust_remote_code: bool, as_json: bool) -> int:
     """Ask INDEX the questions of FILE and exit with 1 if an answer is not as FILE expects.
 
@@ -53,7 +47,7 @@ def expect(path: str, file: Path, trust_remote_code: bool, as_json: bool) -> int
         def ask(question: Question) -> list[str]:
             try:
                 hits = searcher.search(
-                    question.text, question.depth, where=resolve_where(question.where), mode=question.mode
+                    question.text, question.depth, where=options.resolve_where(question.where), mode=question.mode
                 )
             except (BadInput, ModelError, NotAnIndex) as error:
                 raise BadInput(f"{question.place}: {in_shell(error)}") from error
@@ -62,9 +56,9 @@ def expect(path: str, file: Path, trust_remote_code: bool, as_json: bool) -> int
 
         for question in questions:
             for uri in (uri for expectation in question.expectations for uri in expectation.uris):
-                if resolve_uris(searcher, [uri])[0] not in searcher:
+                if options.resolve_uris(searcher, [uri])[0] not in searcher:
                     warn(f"{question.place}: {uri} is not a document of the index")
-        failures = list(broken_expectations(questions, ask, lambda uris: resolve_uris(searcher, uris)))
+        failures = list(broken_expectations(questions, ask, lambda uris: options.resolve_uris(searcher, uris)))
     count = sum(len(question.expectations) for question in questions)
     if as_json:
         say_json({"ok": not failures, "expectations": count, "broken": [_as_json(failure) for failure in failures]})

@@ -7,77 +7,56 @@ from typing import Any
 
 import click
 
-from search.cli.arguments.options import (
-    RareOption,
-    SourceCommand,
-    complete_path,
-    document_prompt_option,
-    json_option,
-    no_wait_option,
-    query_prompt_option,
-    question_model_option,
-    recall_option,
-    shards_option,
-    trust_option,
-    unless_configured,
-)
+from search.cli.arguments import options
 from search.cli.arguments.workers import resources_of, worker_resources_option, workers_option
 from search.cli.indexing.vector_options import VectorOptions
 from search.cli.terminal.output import warn
 
 
-@click.command("index", cls=SourceCommand)
-@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", shell_complete=complete_path)
+@click.command("index", cls=options.SourceCommand)
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", shell_complete=options.complete_path)
 @click.option(
     "--model",
     metavar="NAME|PATH|URL#NAME",
     help="The model of a new index, here or behind an endpoint.  [default: all-MiniLM-L6-v2]",
 )
-@click.option(
+@options.rare(
     "--tokenizer",
-    cls=RareOption,
     metavar="NAME|PATH",
     help="What cuts passages for the model of an endpoint.  [default: by characters]",
 )
-@click.option(
+@options.rare(
     "--input-type",
-    cls=RareOption,
     is_flag=True,
     help="Tell a new index's endpoint whether a text is a query or a document, as input_type.",
 )
-@click.option(
-    "--pooling",
-    cls=RareOption,
-    metavar="P",
-    help="How to pool hidden states into a vector: cls, mean, max, last, pooler, ...",
+@options.rare(
+    "--pooling", metavar="P", help="How to pool hidden states into a vector: cls, mean, max, last, pooler, ..."
 )
-@click.option("--layers", cls=RareOption, metavar="L", help="Which hidden layers to pool, such as -2 or -4..-1.")
-@click.option("--combine", cls=RareOption, metavar="C", help="How to combine several layers: mean, sum or concat.")
+@options.rare("--layers", metavar="L", help="Which hidden layers to pool, such as -2 or -4..-1.")
+@options.rare("--combine", metavar="C", help="How to combine several layers: mean, sum or concat.")
 @click.option(
     "--max-tokens",
     type=int,
     help="Most tokens in a passage; a new endpoint needs it.  [default: the model's limit, at most 512]",
 )
-@click.option(
+@options.rare(
     "--overlap",
-    cls=RareOption,
     type=int,
     help="Tokens that neighbouring passages share.  [default: 32, or a quarter of --max-tokens below 128]",
 )
-@click.option("--dimensions", cls=RareOption, type=int, metavar="N",
+@options.rare("--dimensions", type=int, metavar="N",
               help="With --model, keep the first N dimensions of its vectors. Without it, make an index without a "
               "model, for records that bring vectors of N numbers.")  # fmt: skip
-@question_model_option
-@query_prompt_option
-@document_prompt_option
+@options.question_model_option
+@options.query_prompt_option
+@options.document_prompt_option
 @click.option("--glob", multiple=True, metavar="G", help="In folders, read only files that match G. Repeatable.")
 @click.option("--prune", is_flag=True, help="Remove documents that are no longer in their SOURCE.")
 @click.option("--yes", is_flag=True, help="Allow --prune to remove more than half of the index.")
 @click.option("--no-ignore", is_flag=True,
               help="Read also what .gitignore, .likewiseignore and the default list leave out of folders.")  # fmt: skip
-@click.option(
-    "--rehash", cls=RareOption, is_flag=True, help="Read every file, even if its size and time have not changed."
-)
+@options.rare("--rehash", is_flag=True, help="Read every file, even if its size and time have not changed.")
 @click.option("--rebuild", is_flag=True, help="Embed all documents again, with other settings or another model.")
 @click.option(
     "--max-file-mb",
@@ -102,22 +81,20 @@ from search.cli.terminal.output import warn
     metavar="L",
     help="Language whose word endings a search by words ignores, or none.  [default: auto, that of the texts]",
 )
-@recall_option
-@click.option("--precision", cls=RareOption, default="auto", type=click.Choice(["auto", "float32", "bfloat16", "int8"]),
+@options.recall_option
+@options.rare("--precision", default="auto", type=click.Choice(["auto", "float32", "bfloat16", "int8"]),
               show_default=True, help="Precision of the weights; int8 is calibrated on the documents.")  # fmt: skip
-@click.option(
-    "--device", cls=RareOption, default="auto", show_default=True, metavar="D", help="Device: cpu, cuda, mps, ..."
-)
-@trust_option
-@click.option("--no-cache", cls=RareOption, is_flag=True, help="Embed without the cache of vectors: likewise cache.")
+@options.rare("--device", default="auto", show_default=True, metavar="D", help="Device: cpu, cuda, mps, ...")
+@options.trust_option
+@options.rare("--no-cache", is_flag=True, help="Embed without the cache of vectors: likewise cache.")
 @workers_option
 @worker_resources_option
-@click.option("--share", cls=RareOption, metavar="I/N",
+@options.rare("--share", metavar="I/N",
               help="Index only share I of N of the documents: N processes on any machines divide them.")  # fmt: skip
-@click.option("--stream", cls=RareOption, is_flag=True, help="Print the uris of each commit as a line of JSON.")
-@shards_option
-@no_wait_option
-@json_option
+@options.rare("--stream", is_flag=True, help="Print the uris of each commit as a line of JSON.")
+@options.shards_option
+@options.no_wait_option
+@options.json_option
 def index_command(
     path: str,
     sources: tuple[str, ...],
@@ -166,9 +143,9 @@ def index_command(
     from search.cli.arguments.configuration import read_extractors
     from search.cli.indexing.runs import RunOptions, run_and_report
 
-    model, language = unless_configured(path, model=model, language=language)
+    model, language = options.unless_configured(path, model=model, language=language)
 
-    options = ReadOptions(
+    read_options = ReadOptions(
         glob=glob,
         max_file_mb=max_file_mb,
         id_field=_for_all(id_field),
@@ -184,7 +161,7 @@ def index_command(
         ignore=not no_ignore,
         extractors=read_extractors(),
     )
-    opened = open_sources(sources, options)
+    opened = open_sources(sources, read_options)
     bare = [source.argument for source in opened if source.argument != "-" and not any(source.files())]
     if len(bare) == len(opened) and not prune:
         raise BadInput(f"{', '.join(bare)}: no file to read{' that --glob lets through' if glob else ''}")
@@ -200,7 +177,7 @@ def index_command(
         warn("--prune does nothing with standard input, which is not a whole collection")
     return run_and_report(
         path,
-        [(options, opened)],
+        [(read_options, opened)],
         vector_options,
         RunOptions(
             prune,
@@ -242,13 +219,13 @@ def _for_some(fields: Sequence[str]) -> list[tuple[str, str]]:
     return pairs
 
 
-def _refuse_together(options: VectorOptions, rebuild: bool, stream: bool) -> None:
+def _refuse_together(chosen: VectorOptions, rebuild: bool, stream: bool) -> None:
     """Raise BadInput for options that contradict each other."""
     from indexer.errors import BadInput
 
-    own_vectors = options.own_vectors
-    of_model = (options.tokenizer, options.max_tokens, options.overlap, options.query_prompt, options.document_prompt)
-    needs_model = options.input_type or any(value is not None for value in of_model)
+    own_vectors = chosen.own_vectors
+    of_model = (chosen.tokenizer, chosen.max_tokens, chosen.overlap, chosen.query_prompt, chosen.document_prompt)
+    needs_model = chosen.input_type or any(value is not None for value in of_model)
     for contradict, why in (
         (rebuild and stream, "--stream prints what can be searched now, but --rebuild replaces the index at its end"),
         (rebuild and own_vectors, "--dimensions alone is for an index without a model, and --rebuild needs one"),

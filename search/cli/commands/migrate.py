@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from indexer.errors import count_of
-from search.cli.arguments.options import (
-    IndexCommand,
-    RareOption,
-    json_option,
-    no_wait_option,
-    question_model_option,
-    trust_option,
-)
+from search.cli.arguments import options
 from search.cli.indexing.vector_options import VectorOptions
 from search.cli.terminal.output import number, quoted, say, say_json, shown, warn, warn_of
 from search.cli.terminal.tables import print_table
@@ -30,25 +23,21 @@ if TYPE_CHECKING:
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.command(cls=IndexCommand)
+@click.command(cls=options.IndexCommand)
 @click.option("--model", metavar="NAME|PATH|URL#NAME", help="The new model, here or behind an endpoint.")
-@click.option(
-    "--tokenizer", cls=RareOption, metavar="NAME|PATH", help="What cuts passages for the model of an endpoint."
-)
-@question_model_option
+@options.rare("--tokenizer", metavar="NAME|PATH", help="What cuts passages for the model of an endpoint.")
+@options.question_model_option
 @click.option("--max-tokens", type=int, help="Most tokens in a passage; required for an endpoint.")
-@click.option(
-    "--input-type", cls=RareOption, is_flag=True, help="Tell the endpoint whether a text is a query or a document."
-)
+@options.rare("--input-type", is_flag=True, help="Tell the endpoint whether a text is a query or a document.")
 @click.option("--queries", type=_FILE, metavar="FILE", help="Judged questions for the verdict: JSON lines.")
 @click.option("--qrels", type=_FILE, metavar="FILE", help="Their judgments: query-id, corpus-id, score; or TREC's.")
 @click.option("--yes", is_flag=True, help="Switch without asking.")
 @click.option("--back", is_flag=True, help="Bring the vectors before up to date, and return to them.")
 @click.option("--drop", is_flag=True, help="Remove the vectors of the other model, kept or half made.")
-@trust_option
-@click.option("--no-cache", cls=RareOption, is_flag=True, help="Embed without the cache of vectors: likewise cache.")
-@no_wait_option
-@json_option
+@options.trust_option
+@options.rare("--no-cache", is_flag=True, help="Embed without the cache of vectors: likewise cache.")
+@options.no_wait_option
+@options.json_option
 def migrate(
     path: str,
     model: str | None,
@@ -90,13 +79,13 @@ def migrate(
     elif drop:
         _drop(path, no_wait, as_json)
     else:
-        options = VectorOptions(model, trust_remote_code=trust_remote_code, **vectors)
-        _change(path, options, queries, qrels, yes, no_cache, no_wait, as_json)
+        vector_options = VectorOptions(model, trust_remote_code=trust_remote_code, **vectors)
+        _change(path, vector_options, queries, qrels, yes, no_cache, no_wait, as_json)
 
 
 def _change(
     path: str,
-    options: VectorOptions,
+    vector_options: VectorOptions,
     queries: Path | None,
     qrels: Path | None,
     yes: bool,
@@ -117,17 +106,17 @@ def _change(
     progress = DocumentProgress("comparing documents")
     with (
         vectors_cached(not no_cache, notes) as cache,
-        IndexCore.open(path, context=Context(options.runtime, cache, progress, wait=not no_wait)) as main,
+        IndexCore.open(path, context=Context(vector_options.runtime, cache, progress, wait=not no_wait)) as main,
     ):
         if main.recipe is None:
             raise BadInput(f"{path}: holds your own vectors, which no model can make again: make a new index")
-        settings, encoder = options.settings(main, cache)
+        settings, encoder = vector_options.settings(main, cache)
         assert encoder is not None
         other = open_next(main, settings, encoder, disk=_tell_disk)
         with still_there(main, other), progress:
             done = build(main, other)
             verdict = compare_vectors(
-                main.store, other.store, progress, texts, judgments, trust_remote_code=options.trust_remote_code
+                main.store, other.store, progress, texts, judgments, trust_remote_code=vector_options.trust_remote_code
             )
         notes += [*done.notes, *verdict.notes, *_left_out([*done.left_out], str(other.recipe))]
         old, new = str(main.recipe), str(other.recipe)

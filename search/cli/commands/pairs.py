@@ -12,7 +12,7 @@ from click.core import ParameterSource
 
 from indexer.errors import count_of
 from search.cli.arguments.default_index import find_default
-from search.cli.arguments.options import HelpfulCommand, RareOption, json_option, trust_option
+from search.cli.arguments.options import HelpfulCommand, json_option, rare, trust_option
 from search.cli.terminal.output import number, quiet_libraries, say, say_json, shown, warn
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _EXISTING = _FileOrIndex(exists=True)
 @click.option("--min-score", default=-1.0, metavar="S", help="Leave out pairs with a lower cosine.")
 @click.option("--model", metavar="NAME", help="Model or recipe that embeds FILE.  [default: all-MiniLM-L6-v2]")
 @click.option("--text-field", metavar="F", help="Field of the records in FILE with their text.")
-@click.option("--device", cls=RareOption, default="auto", show_default=True, help="Device of the model: cpu, cuda, ...")
+@rare("--device", default="auto", show_default=True, help="Device of the model: cpu, cuda, ...")
 @trust_option
 @json_option
 def pairs(

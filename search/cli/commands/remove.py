@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from indexer.errors import count_of
-from search.cli.arguments.options import (
-    IndexCommand,
-    complete_path,
-    json_option,
-    no_wait_option,
-    resolve_uris,
-    resolve_where,
-)
+from search.cli.arguments import options
 from search.cli.terminal.output import say, say_json, warn, warn_of
 
 if TYPE_CHECKING:
@@ -22,7 +15,7 @@ if TYPE_CHECKING:
     from indexer.index import Index
 
 
-class RemoveCommand(IndexCommand):
+class RemoveCommand(options.IndexCommand):
     """A command that takes uris or a filter, never the words of a question."""
 
     def _count(self) -> tuple[int, int | None]:
@@ -30,11 +23,11 @@ class RemoveCommand(IndexCommand):
 
 
 @click.command(cls=RemoveCommand)
-@click.argument("uris", nargs=-1, metavar="[URI...]", shell_complete=complete_path)
+@click.argument("uris", nargs=-1, metavar="[URI...]", shell_complete=options.complete_path)
 @click.option("--where", metavar="FILTER", help="Remove the documents that match, such as 'under \"old/notes\"'.")
 @click.option("--yes", is_flag=True, help="Allow --where to remove more than half of the index.")
-@no_wait_option
-@json_option
+@options.no_wait_option
+@options.json_option
 def remove(path: str, uris: tuple[str, ...], where: str | None, yes: bool, no_wait: bool, as_json: bool) -> None:
     """Remove documents from INDEX, by URI or by a filter. If one URI is unknown, nothing is removed.
 
@@ -46,12 +39,12 @@ def remove(path: str, uris: tuple[str, ...], where: str | None, yes: bool, no_wa
     """
     from indexer.index import Index
 
-    condition = resolve_where(where)
+    condition = options.resolve_where(where)
     if bool(uris) == (condition is not None):
         raise click.UsageError("give either URIs or --where FILTER")
     with Index.open(path) as index, index.lock(wait=not no_wait, on_wait=warn):
         if condition is None:
-            removed = index.remove(resolve_uris(index, uris))
+            removed = index.remove(options.resolve_uris(index, uris))
         else:
             removed = _remove_matching(index, path, condition, yes)
     if as_json:

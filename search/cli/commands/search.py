@@ -14,22 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from search.cli.arguments.options import (
-    INDEXES,
-    RankingCommand,
-    RareOption,
-    fold_option,
-    json_option,
-    k_option,
-    like_option,
-    mode_option,
-    newer_option,
-    resolve_uri,
-    resolve_where,
-    trust_option,
-    unlike_option,
-    where_option,
-)
+from search.cli.arguments import options
 from search.cli.hits.hits import Presentation, folds, print_hits, stem_of
 from search.cli.terminal.output import quoted, say, warn, warn_of
 
@@ -46,7 +31,7 @@ if TYPE_CHECKING:
 _AFTER_DASHES = "likewise.after_dashes"
 
 
-class SearchCommand(RankingCommand):
+class SearchCommand(options.RankingCommand):
     """A command whose arguments are a question, in which a word may begin with a hyphen."""
 
     asks_several = True
@@ -92,9 +77,9 @@ class SearchCommand(RankingCommand):
 
 @click.command(cls=SearchCommand)
 @click.argument("words", nargs=-1, metavar="QUERY...")
-@k_option
-@where_option
-@mode_option
+@options.k_option
+@options.where_option
+@options.mode_option
 @click.option(
     "--passages", is_flag=True, help="Rank passages instead of documents; a document may come more than once."
 )
@@ -103,22 +88,16 @@ class SearchCommand(RankingCommand):
     type=float,
     help="Leave out hits with a lower score, such as 0.4; a percentage is a --min-percentile.",
 )
-@click.option(
-    "--min-percentile",
-    cls=RareOption,
-    type=click.FloatRange(0, 100),
-    metavar="P",
-    help="Leave out hits with a percentile below P.",
+@options.rare(
+    "--min-percentile", type=click.FloatRange(0, 100), metavar="P", help="Leave out hits with a percentile below P."
 )
 @click.option("--rerank", metavar="MODEL", help="Put the best hits in a new order with this cross-encoder.")
-@click.option("--rerank-depth", cls=RareOption, default=50, show_default=True, help="How many hits --rerank reads.")
-@click.option(
-    "--exact", cls=RareOption, is_flag=True, help="Compare with every vector, even if an approximate segment is faster."
-)
-@like_option
-@unlike_option
-@fold_option
-@newer_option
+@options.rare("--rerank-depth", default=50, show_default=True, help="How many hits --rerank reads.")
+@options.rare("--exact", is_flag=True, help="Compare with every vector, even if an approximate segment is faster.")
+@options.like_option
+@options.unlike_option
+@options.fold_option
+@options.newer_option
 @click.option(
     "--literal",
     is_flag=True,
@@ -137,8 +116,8 @@ class SearchCommand(RankingCommand):
     help="Print a line for each hit, such as '{path}:{line}: {text}'. An unknown field is an error that names all.",
 )
 @click.option("--open", "open_first", is_flag=True, help="Open the first hit in VISUAL or EDITOR, at its line.")
-@trust_option
-@json_option
+@options.trust_option
+@options.json_option
 def search(
     path: str,
     words: tuple[str, ...],
@@ -183,7 +162,7 @@ def search(
 
     if not words and not names_index(path):
         Searcher(path)  # says what is wrong with the name, which matters more than the missing question
-    paths = click.get_current_context().meta.get(INDEXES, [path])
+    paths = click.get_current_context().meta.get(options.INDEXES, [path])
     if other := next(filter(names_index, words), None):
         named = " ".join(f"--index {quoted(each)}" for each in dict.fromkeys((*paths, other)))
         raise click.UsageError(f"{other} is an index: to ask several, write {named}", click.get_current_context())
@@ -200,7 +179,7 @@ def search(
     ask = partial(
         Query,
         k=k,
-        where=resolve_where(where),
+        where=options.resolve_where(where),
         mode=mode,
         explain=explain,
         fold=folds(fold if output.for_people and query != "-" else bool(fold)),
@@ -211,7 +190,9 @@ def search(
         raise click.UsageError("Missing argument 'QUERY'.", click.get_current_context())
     with ExitStack() as stack:
         indexes = _Indexes(stack, paths, trust_remote_code)
-        liked, unliked = ([resolve_uri(indexes.first, paths[0], uri) for uri in uris] for uris in (like, unlike))
+        liked, unliked = (
+            [options.resolve_uri(indexes.first, paths[0], uri) for uri in uris] for uris in (like, unlike)
+        )
         ask = partial(ask, like=liked, unlike=unliked)
         if query is None:
             from search.cli.hits.prompt import Prompt

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import click
 
-from search.cli.arguments.options import (
-    RankingCommand,
-    complete_path,
-    fold_option,
-    json_option,
-    k_option,
-    resolve_uri,
-    resolve_where,
-    where_option,
-)
+from search.cli.arguments import options
 from search.cli.hits.hits import folds, print_hits
 
 
-@click.command(cls=RankingCommand)
-@click.argument("uri", shell_complete=complete_path)
-@k_option
-@where_option
-@fold_option
-@json_option
+@click.command(cls=options.RankingCommand)
+@click.argument("uri", shell_complete=options.complete_path)
+@options.k_option
+@options.where_option
+@options.fold_option
+@options.json_option
 def similar(path: str, uri: str, k: int, where: str | None, fold: bool | None, as_json: bool) -> None:
     """Rank the other documents of INDEX by how near they are in meaning to the document URI.
 
@@ -33,6 +24,6 @@ def similar(path: str, uri: str, k: int, where: str | None, fold: bool | None, a
     from search.searcher import Searcher
 
     with Searcher(path) as searcher:
-        like = [resolve_uri(searcher, path, uri)]
+        like = [options.resolve_uri(searcher, path, uri)]
         fold = bool(fold) if as_json else folds(fold)
-        print_hits(searcher.answer(Query(k=k, where=resolve_where(where), like=like, fold=fold)), as_json)
+        print_hits(searcher.answer(Query(k=k, where=options.resolve_where(where), like=like, fold=fold)), as_json)

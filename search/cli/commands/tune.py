@@ -9,24 +9,17 @@ from pathlib import Path
 import click
 
 from indexer.errors import count_of
-from search.cli.arguments.options import (
-    IndexCommand,
-    json_option,
-    no_wait_option,
-    qrels_option,
-    queries_option,
-    trust_option,
-)
+from search.cli.arguments import options
 from search.cli.terminal.output import say, say_json, warn, warn_of
 
 
-@click.command(cls=IndexCommand)
-@queries_option
-@qrels_option
+@click.command(cls=options.IndexCommand)
+@options.queries_option
+@options.qrels_option
 @click.option("--reset", is_flag=True, help="Forget what was learned before and start from the default.")
-@trust_option
-@no_wait_option
-@json_option
+@options.trust_option
+@options.no_wait_option
+@options.json_option
 def tune(
     path: str, queries: Path, qrels: Path, reset: bool, trust_remote_code: bool, no_wait: bool, as_json: bool
 ) -> None:

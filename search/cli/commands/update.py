@@ -8,18 +8,16 @@ from dataclasses import replace
 
 import click
 
-from search.cli.arguments.options import IndexCommand, RareOption, json_option, no_wait_option, trust_option
+from search.cli.arguments import options
 from search.cli.arguments.workers import resources_of, worker_resources_option, workers_option
 from search.cli.indexing.vector_options import VectorOptions
 from search.cli.terminal.output import quoted, shown, warn
 
 
-@click.command(cls=IndexCommand)
+@click.command(cls=options.IndexCommand)
 @click.option("--prune", is_flag=True, help="Remove documents that are no longer in their SOURCE.")
 @click.option("--yes", is_flag=True, help="Allow --prune to remove more than half of the index.")
-@click.option(
-    "--rehash", cls=RareOption, is_flag=True, help="Read every file, even if its size and time have not changed."
-)
+@options.rare("--rehash", is_flag=True, help="Read every file, even if its size and time have not changed.")
 @click.option(
     "--forget",
     multiple=True,
@@ -27,11 +25,11 @@ from search.cli.terminal.output import quoted, shown, warn
     help="Do not read this recorded SOURCE, now or later. Its documents are kept; likewise remove --where 'under "
     '"SOURCE"\' removes them. Repeatable.',
 )
-@trust_option
+@options.trust_option
 @workers_option
 @worker_resources_option
-@no_wait_option
-@json_option
+@options.no_wait_option
+@options.json_option
 def update(
     path: str,
     prune: bool,

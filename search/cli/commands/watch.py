@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from indexer.errors import count_of
-from search.cli.arguments.options import SourceCommand, complete_path, json_option, trust_option, unless_configured
+from search.cli.arguments import options
 from search.cli.terminal.extras import missing_extra
 from search.cli.terminal.output import number, quoted, say, say_json, warn, warn_of
 
@@ -37,8 +37,8 @@ class _Duration(click.ParamType[float]):
         return float(match[1]) * _SECONDS[match[2]]
 
 
-@click.command(cls=SourceCommand)
-@click.argument("sources", nargs=-1, metavar="[SOURCE...]", shell_complete=complete_path)
+@click.command(cls=options.SourceCommand)
+@click.argument("sources", nargs=-1, metavar="[SOURCE...]", shell_complete=options.complete_path)
 @click.option(
     "--every", "every_s", type=_Duration(), default="10m", show_default=True, help="Scan at least this often."
 )
@@ -52,8 +52,8 @@ class _Duration(click.ParamType[float]):
 @click.option("--language", metavar="L", help="The language of a new index for word search.  [default: auto]")
 @click.option("--glob", multiple=True, metavar="G", help="In folders, read only files that match G. Repeatable.")
 @click.option("--no-ignore", is_flag=True, help="Read also what .gitignore and .likewiseignore leave out.")
-@trust_option
-@json_option
+@options.trust_option
+@options.json_option
 def watch(
     path: str,
     sources: tuple[str, ...],
@@ -92,7 +92,7 @@ def watch(
     from search.cli.indexing.vector_options import VectorOptions
     from search.cli.terminal.progress import Console
 
-    model, language = unless_configured(path, model=model, language=language)
+    model, language = options.unless_configured(path, model=model, language=language)
     if not sources and (glob or no_ignore):
         raise BadInput("--glob and --no-ignore need a SOURCE: a recorded one is read with its own options")
     if STDIN in sources:
