@@ -12,25 +12,9 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
+from indexer import errors
 from indexer.deadline import Deadline
 from indexer.encoders import Recipe
-from indexer.errors import (
-    BadInput,
-    DeadlinePassed,
-    IndexDamaged,
-    IndexLocked,
-    LikewiseError,
-    ModelError,
-    NewerFormat,
-    NotAnIndex,
-    NothingKnown,
-    NoWords,
-    StorageError,
-    UnknownField,
-    UnknownUri,
-    WordsBuilding,
-    in_shell,
-)
 from indexer.filters.mapping import Filter
 from indexer.languages.models import reads_english_alone
 from indexer.languages.questions import other_language
@@ -72,7 +56,7 @@ _UNAVAILABLE = {
     503: "the index is not available at this moment: try again",
     507: "the index cannot be written, because its disk is full",
 }
-_OF_THE_STORE = (StorageError, IndexDamaged, IndexLocked, NewerFormat, NotAnIndex)
+_OF_THE_STORE = (errors.StorageError, errors.IndexDamaged, errors.IndexLocked, errors.NewerFormat, errors.NotAnIndex)
 
 _log = logging.getLogger("likewise.server")
 
@@ -82,7 +66,7 @@ def client_deadline() -> Deadline:
     return Deadline(SEARCH_SECONDS, waits=False)
 
 
-class UnknownIndex(LikewiseError):
+class UnknownIndex(errors.LikewiseError):
     """No index of this name is served."""
 
     http_status = 404
@@ -166,7 +150,7 @@ class ServedIndex:
         for name, kinds in (listed | {"format": ["text"], "path": ["text"], "modified": ["text", "date"]}).items():
             try:
                 field = self.facet(name)
-            except UnknownField:  # the last document with it has gone in between
+            except errors.UnknownField:  # the last document with it has gone in between
                 continue
             if field["documents"]:
                 described.append({"name": name, "types": kinds, **field})
@@ -264,20 +248,20 @@ def _answer(answer: Callable[[Query], Hits], query: Query, name: str) -> Hits:
     by_either = query.mode == "hybrid" and not of_scores and not query.examples and query.row is None
     try:
         return answer(query)
-    except WordsBuilding:
+    except errors.WordsBuilding:
         if not by_either:
             raise
         hits = answer(replace(query, mode="dense"))
         note = f"the words of {name} are still being read: ranked by meaning alone"
         return replace(hits, notes=(*hits.notes, note))
-    except ModelError as error:
+    except errors.ModelError as error:
         if error.http_status < 500 or not by_either:
             raise
         try:
             hits = answer(replace(query, mode="words", explain=False))
-        except NoWords:
+        except errors.NoWords:
             raise error from None
-        _log_once(f"{name}: hybrid questions are answered by words alone: {in_shell(error)}")
+        _log_once(f"{name}: hybrid questions are answered by words alone: {errors.in_shell(error)}")
         note = f"the model of {name} does not answer at this moment: ranked by words alone"
         note += ", and not explained" if query.explain else ""
         return replace(hits, notes=(*hits.notes, note))
@@ -308,7 +292,7 @@ class ServedIndexes(Mapping[str, ServedIndex]):
             NotAnIndex, NewerFormat, IndexDamaged: one of them cannot be read.
         """
         if not addresses:
-            raise BadInput("there is no index to serve: name at least one")
+            raise errors.BadInput("there is no index to serve: name at least one")
         self._timings = timings or Timings()
         self._indexes: dict[str, ServedIndex] = {}
         for name, given in addresses.items():
@@ -352,7 +336,7 @@ class ServedIndexes(Mapping[str, ServedIndex]):
         having = [served for served in self.values() if uri in served.searcher]
         if len(having) > 1:
             names = ", ".join(served.name for served in having)
-            raise BadInput(f"several indexes have a document with this uri: name one as index: {names}")
+            raise errors.BadInput(f"several indexes have a document with this uri: name one as index: {names}")
         if not having:
             raise unknown_uri(", ".join(self), uri)
         return having[0]
@@ -373,30 +357,32 @@ class ServedIndexes(Mapping[str, ServedIndex]):
             searcher, mode = served.searcher.until(Deadline(waits=False)), served.default_mode
             try:
                 searcher.search("warm", k=1, mode=mode)
-            except WordsBuilding:
+            except errors.WordsBuilding:
                 if mode == "hybrid":
                     searcher.search("warm", k=1, mode="dense")
 
-    def for_client(self, error: LikewiseError) -> str:
+    def for_client(self, error: errors.LikewiseError) -> str:
         """Return the message of an error for a client over HTTP or MCP. A cause on this side goes to the log instead.
 
         `str(error)` does not mention a command line, because clients have none; `in_shell(error)` is for the operator.
         """
-        if isinstance(error, UnknownUri):  # the store's own message names its address
+        if isinstance(error, errors.UnknownUri):  # the store's own message names its address
             return "no document has this uri: copy uris from hits as they are"
-        if isinstance(error, NothingKnown):  # its own message names the model, which may be a folder of this machine
+        if isinstance(
+            error, errors.NothingKnown
+        ):  # its own message names the model, which may be a folder of this machine
             return (
                 f"the model knows nothing in text {error.texts[0]}, so there is no vector for it: use other words, or "
                 'search with the mode "words"'
             )
-        if error.http_status < 500 or isinstance(error, DeadlinePassed | Overloaded | WordsBuilding):
+        if error.http_status < 500 or isinstance(error, errors.DeadlinePassed | Overloaded | errors.WordsBuilding):
             message = str(error)
             for served in self._indexes.values():
                 message = served.without_address(message)
             return message
         if isinstance(error, _OF_THE_STORE):
             self._timings.failed(error.slug)
-        _log.error("%s: %s", type(error).__name__, in_shell(error))
+        _log.error("%s: %s", type(error).__name__, errors.in_shell(error))
         return _UNAVAILABLE.get(
             error.http_status, "the index cannot be read: the operator of the service finds the reason in its log"
         )

@@ -25,17 +25,7 @@ import indexer
 from indexer import BadInput
 from indexer.filters.tree import ExactText
 from search import Hit, Searcher
-from search.adapters.storage import (
-    by_words,
-    in_thread,
-    log_notes,
-    open_or_create,
-    packed,
-    require_own_vectors,
-    require_same,
-    unpacked,
-    with_notes_logged,
-)
+from search.adapters import storage
 
 Condition = dict[str, Any]
 """A filter as likewise's mapping."""
@@ -63,7 +53,7 @@ class LikewiseDocumentStore:
             BadInput: something that is not an index is there already.
         """
         self._address = None if address is None else fspath(address)
-        self._index = open_or_create(address)
+        self._index = storage.open_or_create(address)
         self._searcher = Searcher(self._index.address if address is None else address, unknown_fields="empty")
 
     def close(self) -> None:
@@ -122,7 +112,7 @@ class LikewiseDocumentStore:
         """Write documents of distinct ids. A document without an embedding gets a vector that no search uses."""
         if not documents:
             return
-        require_own_vectors(self._index)
+        storage.require_own_vectors(self._index)
         stored = [_to_stored(document) for document in documents]
         given = next((len(document.embedding) for document in documents if document.embedding is not None), 0)
         width = self._index.settings.dimensions
@@ -134,7 +124,7 @@ class LikewiseDocumentStore:
             self._index.replace_all([*others, *stored], rows)
         else:
             rows = _rows([document.embedding for document in documents], given or width or 1)
-            log_notes(self._index.add(stored, rows).notes)
+            storage.log_notes(self._index.add(stored, rows).notes)
 
     def delete_documents(self, document_ids: list[str]) -> None:
         """Delete documents by id; unknown ids are ignored."""
@@ -201,7 +191,7 @@ class LikewiseDocumentStore:
         where = _EMBEDDED if condition is None else {"and": [condition, _EMBEDDED]}
         try:
             with _filter_errors():
-                hits = with_notes_logged(self._searcher.search_vector(query_embedding, top_k, where=where))
+                hits = storage.with_notes_logged(self._searcher.search_vector(query_embedding, top_k, where=where))
         except BadInput:
             if not self._searcher.count(_EMBEDDED):  # the width is that of no embedding
                 return []
@@ -217,7 +207,7 @@ class LikewiseDocumentStore:
             BadInput: an empty question.
         """
         with _filter_errors():
-            return [_from_hit(hit) for hit in by_words(self._searcher, query, top_k, _translated(filters))]
+            return [_from_hit(hit) for hit in storage.by_words(self._searcher, query, top_k, _translated(filters))]
 
     def get_metadata_fields_info(self) -> dict[str, dict[str, str]]:
         """Return each field of meta with its type: int, float, boolean or keyword."""
@@ -272,20 +262,20 @@ class LikewiseDocumentStore:
 
     # coroutines
 
-    write_documents_async = in_thread(write_documents)
-    delete_documents_async = in_thread(delete_documents)
-    delete_all_documents_async = in_thread(delete_all_documents)
-    delete_by_filter_async = in_thread(delete_by_filter)
-    update_by_filter_async = in_thread(update_by_filter)
-    count_documents_async = in_thread(count_documents)
-    count_documents_by_filter_async = in_thread(count_documents_by_filter)
-    filter_documents_async = in_thread(filter_documents)
-    embedding_retrieval_async = in_thread(embedding_retrieval)
-    bm25_retrieval_async = in_thread(bm25_retrieval)
-    get_metadata_fields_info_async = in_thread(get_metadata_fields_info)
-    get_metadata_field_min_max_async = in_thread(get_metadata_field_min_max)
-    get_metadata_field_unique_values_async = in_thread(get_metadata_field_unique_values)
-    count_unique_metadata_by_filter_async = in_thread(count_unique_metadata_by_filter)
+    write_documents_async = storage.in_thread(write_documents)
+    delete_documents_async = storage.in_thread(delete_documents)
+    delete_all_documents_async = storage.in_thread(delete_all_documents)
+    delete_by_filter_async = storage.in_thread(delete_by_filter)
+    update_by_filter_async = storage.in_thread(update_by_filter)
+    count_documents_async = storage.in_thread(count_documents)
+    count_documents_by_filter_async = storage.in_thread(count_documents_by_filter)
+    filter_documents_async = storage.in_thread(filter_documents)
+    embedding_retrieval_async = storage.in_thread(embedding_retrieval)
+    bm25_retrieval_async = storage.in_thread(bm25_retrieval)
+    get_metadata_fields_info_async = storage.in_thread(get_metadata_fields_info)
+    get_metadata_field_min_max_async = storage.in_thread(get_metadata_field_min_max)
+    get_metadata_field_unique_values_async = storage.in_thread(get_metadata_field_unique_values)
+    count_unique_metadata_by_filter_async = storage.in_thread(count_unique_metadata_by_filter)
 
 
 class _Retriever:
@@ -359,7 +349,7 @@ class LikewiseEmbeddingRetriever(_Retriever):
         limits = self._limits(filters, top_k)
         return {"documents": self.document_store.embedding_retrieval(query_embedding, *limits, self.return_embedding)}
 
-    run_async = in_thread(run)
+    run_async = storage.in_thread(run)
 
 
 @component
@@ -373,7 +363,7 @@ class LikewiseBM25Retriever(_Retriever):
         """Return the documents with words of the question under "documents", best first."""
         return {"documents": self.document_store.bm25_retrieval(query, *self._limits(filters, top_k))}
 
-    run_async = in_thread(run)
+    run_async = storage.in_thread(run)
 
 
 def _require_store(document_store: object) -> None:
@@ -401,19 +391,19 @@ def _to_stored(document: Document) -> indexer.Document:
         raise BadInput(
             f"{document.id}: its meta has a field {_KEY}, under which this adapter keeps the rest: rename it"
         )
-    require_same(document.id, document.meta)
+    storage.require_same(document.id, document.meta)
     rest: dict[str, Any] = {}
     if document.content is None:
         rest["content"] = None
     if document.score is not None:
         rest["score"] = document.score
     if document.embedding is not None:
-        rest["embedding"] = packed(document.embedding)
+        rest["embedding"] = storage.packed(document.embedding)
     if document.blob is not None:
         rest["blob"] = document.blob.to_dict()
     if document.sparse_embedding is not None:
         rest["sparse_embedding"] = document.sparse_embedding.to_dict()
-    require_same(document.id, rest)
+    storage.require_same(document.id, rest)
     wall, instant = _dates(document.meta)
     own = {
         "unembedded": True if document.embedding is None else None,
@@ -443,7 +433,7 @@ def _restored(id_: str, text: str, metadata: Mapping[str, Any]) -> Document:
         content=rest.get("content", text),
         meta=_meta(metadata),
         score=rest.get("score"),
-        embedding=None if embedding is None else unpacked(embedding),
+        embedding=None if embedding is None else storage.unpacked(embedding),
         blob=None if blob is None else ByteStream.from_dict(blob),
         sparse_embedding=None if sparse is None else SparseEmbedding.from_dict(sparse),
     )

@@ -22,13 +22,7 @@ from pydantic import ConfigDict, PrivateAttr
 import indexer
 from indexer import Filter
 from search import Hit, Mode, Query, Searcher
-from search.adapters.storage import (
-    log_notes,
-    open_or_create,
-    require_own_vectors,
-    require_same,
-    with_notes_logged,
-)
+from search.adapters import storage
 
 
 class LikewiseVectorStore(VectorStore):
@@ -45,7 +39,7 @@ class LikewiseVectorStore(VectorStore):
             BadInput: something that is not an index is there already.
         """
         self._embedding = embedding
-        self._index = open_or_create(address)
+        self._index = storage.open_or_create(address)
         self._searcher = Searcher(self._index.address if address is None else address, unknown_fields="empty")
 
     def close(self) -> None:
@@ -106,7 +100,7 @@ class LikewiseVectorStore(VectorStore):
         for name, given in (("metadatas", metadatas), ("ids", ids)):
             if given is not None and len(given) != len(texts):
                 raise ValueError(f"{len(given)} {name} were given for {len(texts)} texts: give one per text, or none")
-        require_own_vectors(self._index)
+        storage.require_own_vectors(self._index)
         documents = [
             indexer.Document(uri=id_ or str(uuid.uuid4()), text=text, metadata=metadata or {})
             for text, metadata, id_ in zip(
@@ -114,9 +108,9 @@ class LikewiseVectorStore(VectorStore):
             )
         ]
         for document in documents:
-            require_same(document.uri, document.metadata)
+            storage.require_same(document.uri, document.metadata)
         if documents:
-            log_notes(self._index.add(documents, np.asarray(self._embedding.embed_documents(texts))).notes)
+            storage.log_notes(self._index.add(documents, np.asarray(self._embedding.embed_documents(texts))).notes)
         return [document.uri for document in documents]
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
@@ -202,7 +196,7 @@ class LikewiseVectorStore(VectorStore):
         return np.asarray(self._embedding.embed_query(query))
 
     def _nearest(self, vector: np.ndarray[Any, Any], k: int, where: Filter | None) -> Sequence[Hit]:
-        return with_notes_logged(self._searcher.search_vector(vector, k, where=where))
+        return storage.with_notes_logged(self._searcher.search_vector(vector, k, where=where))
 
 
 class LikewiseRetriever(BaseRetriever):
@@ -259,7 +253,7 @@ class LikewiseRetriever(BaseRetriever):
             where=self.where if where is None else where,
             mode=self.mode if mode is None else mode,
         )
-        return [_document(hit, details=self.details) for hit in with_notes_logged(hits)]
+        return [_document(hit, details=self.details) for hit in storage.with_notes_logged(hits)]
 
 
 def _document(hit: Hit, *, details: bool = False) -> Document:

@@ -40,16 +40,7 @@ import indexer
 from indexer import BadInput, FilterError, Index
 from indexer.filters.tree import ExactText
 from search import Hit, Searcher
-from search.adapters.storage import (
-    by_words,
-    in_thread,
-    log_notes,
-    open_or_create,
-    packed,
-    require_own_vectors,
-    unpacked,
-    with_notes_logged,
-)
+from search.adapters import storage
 
 Condition = dict[str, Any]
 """A filter as likewise's mapping."""
@@ -97,7 +88,7 @@ class LikewiseVectorStore(BasePydanticVectorStore):
             raise BadInput("stores_text and is_embedding_query are True: leave them out")
         super().__init__(stores_text=True)
         self.address = None if address is None else fspath(address)
-        self._index = open_or_create(address)
+        self._index = storage.open_or_create(address)
         self._searcher = Searcher(self._index.address if address is None else address, unknown_fields="empty")
 
     @classmethod
@@ -129,9 +120,9 @@ class LikewiseVectorStore(BasePydanticVectorStore):
         """
         _refuse(kwargs)
         if nodes:
-            require_own_vectors(self._index)
+            storage.require_own_vectors(self._index)
             rows = [np.array(node.get_embedding()) for node in nodes]
-            log_notes(self._index.add([_to_stored(node) for node in nodes], rows).notes)
+            storage.log_notes(self._index.add([_to_stored(node) for node in nodes], rows).notes)
         return [node.node_id for node in nodes]
 
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
@@ -201,17 +192,17 @@ class LikewiseVectorStore(BasePydanticVectorStore):
         where = self._where(query.node_ids or None, query.doc_ids or None, query.filters)
         k = query.similarity_top_k
         if query.mode == _MODES.DEFAULT:
-            return _result(with_notes_logged(self._searcher.search_vector(_vector(query), k, where=where)))
+            return _result(storage.with_notes_logged(self._searcher.search_vector(_vector(query), k, where=where)))
         if query.mode == _MODES.MMR:
             return self._diverse(query, where, mmr_prefetch_k or _MMR_PREFETCH * k)
         if query.mode in (_MODES.TEXT_SEARCH, _MODES.SPARSE):
-            return _result(by_words(self._searcher, _text(query), query.sparse_top_k or k, where))
+            return _result(storage.by_words(self._searcher, _text(query), query.sparse_top_k or k, where))
         if query.mode == _MODES.HYBRID:
             if query.alpha is not None:
                 raise ValueError("alpha is not supported: likewise weighs words and embeddings itself: leave it out")
             k = query.hybrid_top_k or k
             return _result(
-                with_notes_logged(
+                storage.with_notes_logged(
                     self._searcher.search(_text(query), k, where=where, mode="hybrid", vector=_vector(query))
                 )
             )
@@ -219,7 +210,9 @@ class LikewiseVectorStore(BasePydanticVectorStore):
 
     def _diverse(self, query: VectorStoreQuery, where: Condition | None, depth: int) -> VectorStoreQueryResult:
         vector = _vector(query)
-        near = with_notes_logged(self._searcher.search_vector(vector, max(depth, query.similarity_top_k), where=where))
+        near = storage.with_notes_logged(
+            self._searcher.search_vector(vector, max(depth, query.similarity_top_k), where=where)
+        )
         hits = {hit.uri: hit for hit in near}
         if not hits:
             return _result(())
@@ -296,12 +289,12 @@ class LikewiseVectorStore(BasePydanticVectorStore):
             return False
         return True
 
-    async_add = in_thread(add)
-    adelete = in_thread(delete)
-    adelete_nodes = in_thread(delete_nodes)
-    aclear = in_thread(clear)
-    aget_nodes = in_thread(get_nodes)
-    aquery = in_thread(query)
+    async_add = storage.in_thread(add)
+    adelete = storage.in_thread(delete)
+    adelete_nodes = storage.in_thread(delete_nodes)
+    aclear = storage.in_thread(clear)
+    aget_nodes = storage.in_thread(get_nodes)
+    aquery = storage.in_thread(query)
 
 
 def _exact(value: Any) -> Any:
@@ -334,7 +327,7 @@ def _to_stored(node: BaseNode) -> indexer.Document:
     metadata = {**node.metadata, _KEY: own}
     try:
         kept = node.model_dump(mode="json")
-        kept["embedding"] = packed(node.get_embedding())
+        kept["embedding"] = storage.packed(node.get_embedding())
         if kept.get("text") == text:
             del kept["text"]
         own["node"] = {json.dumps(kept): None}
@@ -358,7 +351,7 @@ def _from_stored(uri: str, text: str, metadata: Mapping[str, Any]) -> BaseNode:
     kind = _NODES.get(kept["class_name"])
     if kind is None:
         raise BadInput(f"{uri}: is a {kept['class_name']}, which is none of {', '.join(_NODES)}")
-    kept["embedding"] = unpacked(kept["embedding"])
+    kept["embedding"] = storage.unpacked(kept["embedding"])
     if "text" in kind.model_fields:
         kept.setdefault("text", text)
     return kind.from_dict(kept)

@@ -22,20 +22,7 @@ from search.hits import HIT_MEMBERS
 from search.query import Mode
 from search.repeated_members import repeated_member
 from search.served import MAX_HITS
-from search.server.limits import (
-    MAX_BODY_BYTES,
-    MAX_DIMENSIONS,
-    MAX_EXAMPLES,
-    MAX_EXPLAINED,
-    MAX_FACETS,
-    MAX_HITS_TOGETHER,
-    MAX_METADATA_FIELDS,
-    MAX_QUERY_CHARACTERS,
-    MAX_QUESTIONS,
-    MAX_TEXT_CHARACTERS,
-    MAX_TEXTS,
-    MAX_TEXTS_CHARACTERS,
-)
+from search.server import limits
 from search.server.maps import MAX_CORNERS, MAX_TITLES
 from search.server.problems import Problem
 
@@ -55,8 +42,8 @@ Where = Annotated[
         ],
     ),
 ]
-Question = Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARACTERS)]
-QuestionVector = Annotated[list[FiniteFloat], Field(min_length=1, max_length=MAX_DIMENSIONS)]
+Question = Annotated[str, Field(min_length=1, max_length=limits.MAX_QUERY_CHARACTERS)]
+QuestionVector = Annotated[list[FiniteFloat], Field(min_length=1, max_length=limits.MAX_DIMENSIONS)]
 HitCount = Annotated[int, Field(ge=1, le=MAX_HITS, description="How many hits to return.")]
 
 
@@ -122,17 +109,17 @@ class SearchManyRequest(_RankingRequest):
     model_config = ConfigDict(json_schema_extra={"examples": [{"queries": ["how do vaccines work", "moon"], "k": 3}]})
 
     queries: Annotated[
-        list[Annotated[str, Field(max_length=MAX_QUERY_CHARACTERS)]], Field(max_length=MAX_QUESTIONS)
+        list[Annotated[str, Field(max_length=limits.MAX_QUERY_CHARACTERS)]], Field(max_length=limits.MAX_QUESTIONS)
     ] = Field(description="The questions; a text may be empty if its vector is given and the mode is dense.")
-    vectors: Annotated[list[QuestionVector], Field(max_length=MAX_QUESTIONS)] | None = Field(
+    vectors: Annotated[list[QuestionVector], Field(max_length=limits.MAX_QUESTIONS)] | None = Field(
         None, description="The vectors of the questions, used instead of embedding their texts."
     )
-    where: Where | Annotated[list[Where], Field(max_length=MAX_QUESTIONS)] = None
+    where: Where | Annotated[list[Where], Field(max_length=limits.MAX_QUESTIONS)] = None
 
     @model_validator(mode="after")
     def _fits(self) -> SearchManyRequest:
-        if len(self.queries) * self.k > MAX_HITS_TOGETHER:
-            raise ValueError(f"ask for {MAX_HITS_TOGETHER:,} hits at most, for all questions together")
+        if len(self.queries) * self.k > limits.MAX_HITS_TOGETHER:
+            raise ValueError(f"ask for {limits.MAX_HITS_TOGETHER:,} hits at most, for all questions together")
         return self
 
 
@@ -147,7 +134,7 @@ class UrisRequest(_Body):
 class QuestionRequest(_RankingRequest):
     """A question: `query`, `vector` or both."""
 
-    query: Annotated[str, Field(max_length=MAX_QUERY_CHARACTERS)] | None = Field(
+    query: Annotated[str, Field(max_length=limits.MAX_QUERY_CHARACTERS)] | None = Field(
         None, description="The question; may be left out, or empty, with vector or like."
     )
     vector: QuestionVector | None = Field(
@@ -164,10 +151,10 @@ class QuestionRequest(_RankingRequest):
         None, description="Leave out hits with a lower percentile."
     )
 
-    like: Annotated[list[Uri], Field(max_length=MAX_EXAMPLES)] = Field(
+    like: Annotated[list[Uri], Field(max_length=limits.MAX_EXAMPLES)] = Field(
         [], description="Documents that hits shall be like, and that are left out of them; query may be left out then."
     )
-    unlike: Annotated[list[Uri], Field(max_length=MAX_EXAMPLES)] = Field(
+    unlike: Annotated[list[Uri], Field(max_length=limits.MAX_EXAMPLES)] = Field(
         [], description="Documents that hits shall be unlike."
     )
     fold: bool = Field(
@@ -186,8 +173,8 @@ class QuestionRequest(_RankingRequest):
     def _asks(self) -> Self:
         if not self.query and self.vector is None and not self.like:
             raise ValueError("give query, vector or both, or documents as like")
-        if self.explain and self.k > MAX_EXPLAINED:
-            raise ValueError(f"explain embeds every sentence of every hit: ask for {MAX_EXPLAINED} hits at most")
+        if self.explain and self.k > limits.MAX_EXPLAINED:
+            raise ValueError(f"explain embeds every sentence of every hit: ask for {limits.MAX_EXPLAINED} hits at most")
         if self.explain and "why" not in self.members:
             raise ValueError("explain is answered in why, which is left out: add why to fields, or leave explain out")
         return self
@@ -243,7 +230,7 @@ class FacetRequest(WithArea):
 class FacetsRequest(_Body):
     """Fields to count, each with its own filter: usually all conditions but those on the field itself."""
 
-    facets: Annotated[list[FacetRequest], Field(min_length=1, max_length=MAX_FACETS)]
+    facets: Annotated[list[FacetRequest], Field(min_length=1, max_length=limits.MAX_FACETS)]
 
 
 class PlacedRequest(_Body):
@@ -262,7 +249,7 @@ class MatchingRequest(WithArea):
 class JudgmentRequest(_Body):
     """Whether a document answers a question."""
 
-    query: Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARACTERS, pattern=r"\S")]
+    query: Annotated[str, Field(min_length=1, max_length=limits.MAX_QUERY_CHARACTERS, pattern=r"\S")]
     uri: Uri
     grade: Annotated[int, Field(ge=0, le=1)] | None = Field(
         description="1 if it answers, 0 if it does not, null to take a judgment back."
@@ -273,18 +260,19 @@ class NewDocument(_Body):
     """A document to store."""
 
     uri: Uri
-    text: str = Field(description=f"At most {MAX_TEXT_CHARACTERS:,} characters.")
+    text: str = Field(description=f"At most {limits.MAX_TEXT_CHARACTERS:,} characters.")
     title: Annotated[str, Field(max_length=10_000)] = ""
     metadata: dict[str, Any] = Field(
-        default_factory=dict, description=f"At most {MAX_METADATA_FIELDS:,} fields, counted with those below them."
+        default_factory=dict,
+        description=f"At most {limits.MAX_METADATA_FIELDS:,} fields, counted with those below them.",
     )
 
     @field_validator("text")
     @classmethod
     def _is_short_enough(cls, text: str) -> str:
-        if len(text) > MAX_TEXT_CHARACTERS:
+        if len(text) > limits.MAX_TEXT_CHARACTERS:
             raise ValueError(
-                f"the text has {len(text):,} characters, and {MAX_TEXT_CHARACTERS:,} is the limit: divide it "
+                f"the text has {len(text):,} characters, and {limits.MAX_TEXT_CHARACTERS:,} is the limit: divide it "
                 "into several documents, or index it from a file"
             )
         return text
@@ -293,9 +281,9 @@ class NewDocument(_Body):
     @classmethod
     def _has_few_fields(cls, metadata: dict[str, Any]) -> dict[str, Any]:
         names = {name for name, _, _ in scalars("metadata", metadata)}
-        if len(names) > MAX_METADATA_FIELDS:
+        if len(names) > limits.MAX_METADATA_FIELDS:
             raise ValueError(
-                f"the document has {len(names):,} metadata fields, and {MAX_METADATA_FIELDS:,} is the limit: "
+                f"the document has {len(names):,} metadata fields, and {limits.MAX_METADATA_FIELDS:,} is the limit: "
                 "write them into fewer fields, such as a list"
             )
         return metadata
@@ -325,15 +313,15 @@ class EmbeddingsRequest(_Body):
     model: str = Field(description="The name of an index, whose model embeds the texts.")
     input: (
         str
-        | Annotated[list[str], Field(min_length=1, max_length=MAX_TEXTS, fail_fast=True)]
-        | Annotated[list[int], Field(min_length=1, max_length=MAX_TEXTS_CHARACTERS, fail_fast=True)]
+        | Annotated[list[str], Field(min_length=1, max_length=limits.MAX_TEXTS, fail_fast=True)]
+        | Annotated[list[int], Field(min_length=1, max_length=limits.MAX_TEXTS_CHARACTERS, fail_fast=True)]
         | Annotated[
             list[Annotated[list[int], Field(min_length=1, fail_fast=True)]],
-            Field(min_length=1, max_length=MAX_TEXTS, fail_fast=True),
+            Field(min_length=1, max_length=limits.MAX_TEXTS, fail_fast=True),
         ]
     ) = Field(description="A text, texts, or token ids of the index's own tokenizer.")
     encoding_format: Literal["float", "base64"] = Field("float", description="base64 is little-endian float32.")
-    dimensions: Annotated[int, Field(ge=1, le=MAX_DIMENSIONS)] | None = Field(
+    dimensions: Annotated[int, Field(ge=1, le=limits.MAX_DIMENSIONS)] | None = Field(
         None, description="Must be the index's own number, because its vectors have no other."
     )
     input_type: Literal["document", "query"] = "document"
@@ -342,16 +330,18 @@ class EmbeddingsRequest(_Body):
     @classmethod
     def refuse_too_many_values(cls, body: bytes) -> None:
         # Parsing holds the interpreter: 15 MB of `[1],` took 2 GB and stopped every other request for 7 seconds.
-        too_many = body.count(b",") > MAX_TEXTS_CHARACTERS + MAX_TEXTS  # texts of this many characters have fewer
-        if not too_many and len(body) > MAX_BODY_BYTES:
+        too_many = (
+            body.count(b",") > limits.MAX_TEXTS_CHARACTERS + limits.MAX_TEXTS
+        )  # texts of this many characters have fewer
+        if not too_many and len(body) > limits.MAX_BODY_BYTES:
             outside_texts = _JSON_STRING.sub(b"", body)
-            too_many = sum(map(outside_texts.count, (b"[", b"{", b":"))) > 2 * MAX_TEXTS
+            too_many = sum(map(outside_texts.count, (b"[", b"{", b":"))) > 2 * limits.MAX_TEXTS
         if too_many:
             raise Problem(
                 400,
                 "bad-input",
-                f"the body has too many values: send at most {MAX_TEXTS:,} texts, with {MAX_TEXTS_CHARACTERS:,} "
-                "characters or tokens together",
+                f"the body has too many values: send at most {limits.MAX_TEXTS:,} texts, with "
+                f"{limits.MAX_TEXTS_CHARACTERS:,} characters or tokens together",
             )
 
     @model_validator(mode="after")
@@ -360,9 +350,10 @@ class EmbeddingsRequest(_Body):
             characters = len(self.input)
         else:
             characters = sum(len(text) for text in self.input if not isinstance(text, int))
-        if characters > MAX_TEXTS_CHARACTERS:
+        if characters > limits.MAX_TEXTS_CHARACTERS:
             raise ValueError(
-                f"input has {characters:,} characters or tokens, and {MAX_TEXTS_CHARACTERS:,} is the limit: send less"
+                f"input has {characters:,} characters or tokens, and {limits.MAX_TEXTS_CHARACTERS:,} is the limit: "
+                "send less"
             )
         return self
 
