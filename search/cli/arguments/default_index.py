@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from indexer.errors import StorageError
 from search.cli.terminal.output import quoted, say
 
 DEFAULT_NAME = ".likewise"
@@ -45,7 +46,6 @@ def indexes_to_serve(arguments: Sequence[str]) -> dict[str, str]:
 
 def names_index(argument: str) -> bool:
     """Return whether an argument is a DSN, or the folder of an index, which may be damaged or closed to this user."""
-    from indexer.errors import StorageError
     from indexer.stores.addresses.open import is_store, is_uri
 
     if is_uri(argument):

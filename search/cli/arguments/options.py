@@ -14,6 +14,7 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
+from indexer.errors import BadInput
 from search.cli.terminal.output import shown
 
 if TYPE_CHECKING:
@@ -255,7 +256,6 @@ def resolve_uri(index: Container[str], address: str, uri: str) -> str:
     Raises:
         BadInput: several uris end with these names.
     """
-    from indexer.errors import BadInput
     from indexer.indexing.batches import broken_at
 
     stored = resolve_uris(index, [uri])[0]

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 
 import click
 
+from indexer.errors import BadInput
 from search.cli.arguments.options import rare
 
 
@@ -33,7 +34,6 @@ worker_resources_option = rare(
 
 def resources_of(workers: str | None, given: tuple[str, ...]) -> dict[str, float]:
     """Return --worker-resources. Raises BadInput without Ray, or without its extra."""
-    from indexer.errors import BadInput
     from search.cli.terminal.extras import missing_extra
 
     if workers is None or workers.isdecimal():

@@ -7,6 +7,7 @@ import os
 
 import click
 
+from indexer.errors import StorageError, count_of
 from search.cli.arguments.options import HelpfulCommand, json_option
 from search.cli.terminal.output import say, say_json, shown
 
@@ -31,7 +32,6 @@ def cache_command(clear: bool, max_gb: float | None, as_json: bool) -> None:
     """
     from indexer.cache.vector_cache import VARIABLE, VectorCache, is_turned_off
     from indexer.encoders.openvino.kept import remove_kept
-    from indexer.errors import StorageError, count_of
 
     cache = VectorCache()
     if max_gb is not None and math.isnan(max_gb):  # a range lets it pass

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import click
 
-from indexer.errors import count_of
+from indexer.errors import count_of, in_shell
 from search.cli.arguments.options import IndexCommand, json_option, no_wait_option
 from search.cli.terminal.output import printable, say, say_json, warn
 
@@ -24,7 +24,6 @@ def check(path: str, repair: bool, recall: bool, no_wait: bool, as_json: bool) -
     likewise check papers.index --repair
     likewise check papers.index --recall
     """
-    from indexer.errors import in_shell
     from indexer.index import Index
 
     with Index.open(path) as index, index.lock(wait=not no_wait, on_wait=warn) if repair else nullcontext():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from indexer.errors import count_of
+from indexer.errors import BadInput, TextTooLong, count_of
 from search.cli.arguments import options
 from search.cli.terminal.output import number, on_terminal, printable, quiet_libraries, say, say_json, warn
 
@@ -108,7 +108,6 @@ def embed(
     from indexer.encoders.inspection.many_recipes import TokenEmbedder
     from indexer.encoders.inspection.vector_files import format_of, open_vectors
     from indexer.encoders.load import load_encoder
-    from indexer.errors import BadInput
     from search.cli.terminal.extras import picture_file
     from search.cli.terminal.texts import InputText, read_texts
 
@@ -168,7 +167,6 @@ def _specs(
     """Return the recipes to embed with, by the name of their vectors: a recipe as the user wrote it."""
     from indexer.encoders.recipes.locate import DEFAULT_MODEL
     from indexer.encoders.recipes.recipe import RecipeSpec
-    from indexer.errors import BadInput
 
     if recipes and (model or pooling or layers or combine):
         raise BadInput("--recipe replaces --model, --pooling, --layers and --combine: give one or the other")
@@ -183,7 +181,6 @@ def _batch_embedder(
 ) -> Callable[[list[InputText], int], list[EmbeddedText]]:
     """Return a function that embeds a batch of texts, given the number of its first text."""
     from indexer.encoders.inspection.many_recipes import TokenEmbedder, embed_texts
-    from indexer.errors import BadInput, TextTooLong
 
     token_embedder = TokenEmbedder(encoders, role, words, trust_remote_code) if tokens or words else None
 
@@ -221,7 +218,6 @@ def _layers_of(encoders: dict[str, Encoder], specs: dict[str, RecipeSpec], load:
     """
     from indexer.encoders.inspection.hidden_states import require_layers
     from indexer.encoders.recipes.recipe import RecipeSpec
-    from indexer.errors import BadInput
 
     first, *_ = specs.values()
     if len(models := {spec.model for spec in specs.values()}) > 1:

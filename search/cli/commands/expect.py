@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from indexer.errors import BadInput, ModelError, NotAnIndex, in_shell
 from search.cli.arguments import options
 from search.cli.terminal.output import printable, say, say_json, shown, warn, warn_of
 
@@ -37,7 +38,6 @@ def expect(path: str, file: Path, trust_remote_code: bool, as_json: bool) -> int
     \b
     likewise expect papers.index expectations.yaml
     """
-    from indexer.errors import BadInput, ModelError, NotAnIndex, in_shell
     from search.evaluation.expectations import broken_expectations, read_expectations
     from search.searcher import Searcher
 

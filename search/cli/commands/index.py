@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from indexer.errors import BadInput
 from search.cli.arguments import options
 from search.cli.arguments.workers import resources_of, worker_resources_option, workers_option
 from search.cli.indexing.vector_options import VectorOptions
@@ -137,7 +138,6 @@ def index_command(
     likewise index mine.index --dimensions 256 records-with-vectors.jsonl
     """
     # vectors: the options that VectorOptions takes under the same names.
-    from indexer.errors import BadInput
     from indexer.sources import FieldOfFiles, ReadOptions, Share, open_sources
     from indexer.sources.source import STDIN
     from search.cli.arguments.configuration import read_extractors
@@ -207,7 +207,6 @@ def _for_some(fields: Sequence[str]) -> list[tuple[str, str]]:
 
     Raises: BadInput: pattern or field is empty.
     """
-    from indexer.errors import BadInput
 
     pairs = []
     for pattern, _, name in (field.rpartition("=") for field in fields if "=" in field):
@@ -221,7 +220,6 @@ def _for_some(fields: Sequence[str]) -> list[tuple[str, str]]:
 
 def _refuse_together(chosen: VectorOptions, rebuild: bool, stream: bool) -> None:
     """Raise BadInput for options that contradict each other."""
-    from indexer.errors import BadInput
 
     own_vectors = chosen.own_vectors
     of_model = (chosen.tokenizer, chosen.max_tokens, chosen.overlap, chosen.query_prompt, chosen.document_prompt)

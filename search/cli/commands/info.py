@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from indexer.errors import count_of, in_shell
+from indexer.errors import IndexDamaged, count_of, in_shell
 from search.cli.arguments.options import IndexCommand, json_option
 from search.cli.terminal.output import number, printable, quoted, say, say_json, shown, warn_of
 from search.cli.terminal.tables import print_table
@@ -147,7 +147,6 @@ def _languages(snapshot: Snapshot) -> dict[str, float]:
 
     A sample of the passages would have a few long documents, and not the many short ones.
     """
-    from indexer.errors import IndexDamaged
     from indexer.languages.detect import SAMPLE_TEXTS, languages_of
 
     try:

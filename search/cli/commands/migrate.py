@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from indexer.errors import count_of
+from indexer.errors import BadInput, count_of
 from search.cli.arguments import options
 from search.cli.indexing.vector_options import VectorOptions
 from search.cli.terminal.output import number, quoted, say, say_json, shown, warn, warn_of
@@ -93,7 +93,6 @@ def _change(
     no_wait: bool,
     as_json: bool,
 ) -> None:
-    from indexer.errors import BadInput
     from indexer.indexing.context import Context
     from indexer.indexing.core import IndexCore
     from indexer.migration.migrate import build, open_next, still_there, switch

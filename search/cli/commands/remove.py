@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from indexer.errors import count_of
+from indexer.errors import BadInput, count_of
 from search.cli.arguments import options
 from search.cli.terminal.output import say, say_json, warn, warn_of
 
@@ -60,7 +60,6 @@ def _remove_matching(index: Index, path: str, condition: Where, yes: bool) -> in
         BadInput: without `yes`, more than half of the index would be removed.
         FilterError: the filter does not fit the fields of the index.
     """
-    from indexer.errors import BadInput
     from search.searcher import Searcher
 
     with Searcher(path) as searcher:

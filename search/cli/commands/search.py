@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from indexer.errors import BadInput, ModelError, NotAnIndex, NoWords, in_shell
 from search.cli.arguments import options
 from search.cli.hits.hits import Presentation, folds, print_hits, stem_of
 from search.cli.terminal.output import quoted, say, warn, warn_of
@@ -289,7 +290,6 @@ def _line_format(pattern: str | None) -> LineFormat | None:
 
 def _answer_lines(indexes: _Indexes, ask: Callable[..., Query], mode: Mode, output: _Output) -> int:
     """Answer the questions of standard input, one per line; return the exit code."""
-    from indexer.errors import BadInput, ModelError, NotAnIndex, NoWords, in_shell
     from search.hits import Hits
 
     code = 0

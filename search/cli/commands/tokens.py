@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from indexer.errors import BadInput, ModelError, TextTooLong
 from search.cli.arguments.options import HelpfulCommand, json_option, trust_option
 from search.cli.terminal.output import quiet_libraries, say, say_json, warn
 from search.cli.terminal.tables import print_table
@@ -62,7 +63,6 @@ def tokens(
     from indexer.encoders.recipes.locate import DEFAULT_MODEL, find_model, has_two_routes
     from indexer.encoders.recipes.recipe import RecipeSpec
     from indexer.encoders.torch.checkpoint import Checkpoint
-    from indexer.errors import BadInput, TextTooLong
     from search.cli.terminal.texts import is_unicode
 
     if not similarity and (chosen or positions or layers or combine):
@@ -136,7 +136,6 @@ def _compared_positions(
     Raises:
         BadInput: a word does not occur, or there is no such position.
     """
-    from indexer.errors import BadInput
 
     kind, last = "word" if words else "token", len(labels) - 1
     if wrong := [number for number in numbers if not 0 <= number <= last]:
@@ -174,7 +173,6 @@ def _vectors(
     from indexer.encoders.inspection.hidden_states import require_layers, token_vectors, word_vectors
     from indexer.encoders.load import load_encoder
     from indexer.encoders.recipes.recipe import RecipeSpec, parse_layers
-    from indexer.errors import ModelError
 
     if checkpoint.transformer is None:
         raise ModelError(f"model {spec.model!r} has no hidden layers: a token's vector is the same in every text")

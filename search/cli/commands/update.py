@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import click
 
+from indexer.errors import BadInput, SourceError, in_shell
 from search.cli.arguments import options
 from search.cli.arguments.workers import resources_of, worker_resources_option, workers_option
 from search.cli.indexing.vector_options import VectorOptions
@@ -50,7 +51,6 @@ def update(
     likewise update --prune
     likewise update papers.index
     """
-    from indexer.errors import BadInput, SourceError, in_shell
     from indexer.sources import open_sources
     from indexer.stores.addresses.open import open_store
     from search.cli.arguments.configuration import read_extractors

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from indexer.errors import count_of
+from indexer.errors import BadInput, count_of
 from search.cli.arguments import options
 from search.cli.terminal.extras import missing_extra
 from search.cli.terminal.output import number, quoted, say, say_json, warn, warn_of
@@ -78,7 +78,6 @@ def watch(
     likewise watch papers.index ~/papers
     likewise watch papers.index ~/papers --prune --every 1h
     """
-    from indexer.errors import BadInput
     from indexer.sources import ReadOptions
     from indexer.sources.source import STDIN
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from indexer.errors import count_of, in_shell
+from indexer.errors import BadInput, count_of, in_shell
 from search.cli.indexing.vector_options import VectorOptions
 from search.cli.terminal.output import number, quoted, say, say_json, warn, warn_of
 from search.cli.terminal.progress import RunProgress
@@ -54,7 +54,6 @@ def recorded_groups(
     Raises:
         BadInput: none is recorded.
     """
-    from indexer.errors import BadInput
     from indexer.sources.recorded import groups
 
     if not recorded:
@@ -214,7 +213,6 @@ def open_for_writing(
     Yields:
         The index, and the notes of a rebuild.
     """
-    from indexer.errors import BadInput
     from indexer.indexing.core import IndexCore
     from indexer.indexing.rebuild import rebuild_index
     from indexer.stores.addresses.open import create_store, is_store, open_store, require_shards

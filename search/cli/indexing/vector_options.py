@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from indexer.errors import BadInput, RecipeMismatch
+
 if TYPE_CHECKING:
     from indexer.cache.vector_cache import VectorCache
     from indexer.encoders import Encoder, Recipe, RecipeSpec
@@ -98,7 +100,6 @@ class VectorOptions:
         Raises:
             RecipeMismatch: the options differ from the settings of the index.
         """
-        from indexer.errors import RecipeMismatch
         from indexer.stores.words.analysis import code, is_auto
 
         self._name_host()
@@ -173,7 +174,6 @@ class VectorOptions:
 
     def _require_same_tokenizer(self, address: str, recipe: Recipe | None) -> None:
         from indexer.encoders.endpoints.remote import tokenizer_sha256
-        from indexer.errors import BadInput, RecipeMismatch
 
         if recipe is None or recipe.remote is None:
             raise BadInput(f"{address}: its model is not behind an endpoint and has its own tokenizer: leave it out")
