@@ -131,7 +131,7 @@ class ServedIndex:
             "name": self.name,
             "documents": info.documents,
             "passages": info.passages,
-            "model": None if recipe is None else _without_folders(recipe.model),
+            "model": None if recipe is None else without_folders(recipe.model),
             "dimensions": info.dimensions,
             "fields": listed,
             "more_fields": len(info.fields) - len(listed),
@@ -397,6 +397,6 @@ def _types(types: Sequence[str], holds_dates: bool) -> list[str]:
     return [*types, *(["date"] if holds_dates else [])]
 
 
-def _without_folders(model: str) -> str:
+def without_folders(model: str) -> str:
     """Return a model's name. For a model in a folder of this machine, return only the name of the folder."""
     return Path(model).name if Path(model).is_absolute() or model.startswith((".", "~")) else model

@@ -21,7 +21,7 @@ from indexer.map.file import Map
 from indexer.settings import MapRecord
 from indexer.stores.port import FieldValues
 from search.searcher import Searcher, searcher_of_previous
-from search.served import ServedIndex
+from search.served import ServedIndex, without_folders
 from search.server.problems import Problem
 
 COLOURS = 11
@@ -80,7 +80,7 @@ class Maps:
         points = [before.points.get(uri, -1) for uri in drawn.map.uris]
         places = np.vstack((before.map.places, np.full((1, 2), -1, np.float32)))[points]
         return {
-            "model": before.model,
+            "model": without_folders(before.model),
             "documents": len(before.map.uris),
             "regions": [asdict(region) for region in before.map.regions],
             "places": base64.b64encode(places.astype("<f4").tobytes()).decode("ascii"),

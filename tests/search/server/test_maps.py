@@ -17,6 +17,7 @@ from indexer.map.file import NAME, Map
 from indexer.map.regions import Region
 from indexer.stores.addresses.open import open_store
 from indexer.stores.port import FieldValues
+from search.served import without_folders
 from search.server.maps import _ranges, contains
 
 MAP = "/v1/indexes/papers/map"
@@ -100,6 +101,11 @@ def test_points_that_pass_a_filter_are_told(client: TestClient) -> None:
     assert client.post(f"{MAP}/matching", json={"where": "lang ="}).status_code == 400
 
 
+def test_models_are_named_without_folders_of_this_machine() -> None:
+    names = ("/srv/models/old", "./old", "~/old", "maker/old", "old")
+    assert [without_folders(name) for name in names] == ["old", "old", "old", "maker/old", "old"]
+
+
 def test_the_map_of_the_previous_model_has_the_same_points(
     open_client: Callable[..., TestClient], mapped: Path, encoder: Any
 ) -> None:
@@ -110,6 +116,7 @@ def test_the_map_of_the_previous_model_has_the_same_points(
     keep(mapped, Map(("bread", "erde", "sun"), PLACES[1:], (Region(0.5, 0.5, 0, 3, ("bread",)),)))
     assert client.get(MAP).json()["previous"] is True
     previous = client.get(f"{MAP}/previous").json()
+    assert previous["model"] == without_folders(encoder.recipe.model)
     assert (previous["documents"], [each["terms"] for each in previous["regions"]]) == (4, [["sky", "bread"]])
     places = np.frombuffer(b64decode(previous["places"]), "<f4").reshape(-1, 2)
     np.testing.assert_array_equal(places, PLACES[[3, 2, 1]])  # moon is gone

@@ -360,7 +360,10 @@ def test_values_and_conditions_filter(tab: Tab) -> None:
     expect(tab.page.locator("#where-error")).to_contain_text('no document has a field "yaer"; near: year')
     expect(tab.page.locator("#where")).to_have_attribute("aria-invalid", "true")
     assert len(tab.titles) == 6  # what was found stays
+    refused = tab.page.locator("#picks.refused li").first
+    expect(refused).to_have_text('yaer >= 2021 is not used: no document has a field "yaer"; near: year ×')
     tab.page.locator("#where").fill("year >= 2021")
+    expect(tab.page.locator("#picks li").first).to_have_text("year >= 2021 ×")
     expect(tab.page.locator("#status")).to_contain_text("2 documents that pass")
     expect(tab.page.locator("#where-error")).to_be_empty()
     assert len(tab.reported) == 1
@@ -725,6 +728,17 @@ def test_a_question_that_nothing_answers_is_told_so(tab: Tab) -> None:
 
 
 @in_browser
+def test_a_document_is_found_by_the_name_of_its_file(tab: Tab) -> None:
+    tab.go("?index=numbers&q=n15")
+    expect(tab.page.locator("#notices")).to_have_text("Named “n15”: Number 15")
+    tab.page.locator("#notices a").click()
+    expect(tab.page.locator("#reader-title")).to_have_text("Number 15")
+    tab.go("?index=papers&q=comet")
+    expect(tab.page.locator("#hits .sentence")).not_to_have_count(0)
+    expect(tab.page.locator("#notices")).to_be_empty()  # the first hit is that document
+
+
+@in_browser
 def test_a_refusal_is_shown(tab: Tab) -> None:
     tab.go("?q=the&mode=words")
     expect(tab.page.locator("#notices")).to_contain_text("has only words that are too common")
@@ -913,14 +927,18 @@ def test_without_a_question_documents_are_listed(tab: Tab) -> None:
     expect(tab.page.locator("#about")).to_be_hidden()
     tab.page.locator("#where").fill("")
     expect(tab.page.locator("#about")).to_contain_text("small · numbers 15 documents")
-    tab.page.locator(".try button").first.click()
-    expect(tab.page.locator("#hits")).to_have_attribute("data-question", re.compile("of many"))
+    tab.page.get_by_role("button", name="small · numbers").click()
+    expect(tab.page.locator("#status")).to_have_text("10 of 12 documents that pass the filters")
+    tab.page.get_by_role("button", name="Remove the filter: small · numbers").click()
+    tab.page.get_by_role("button", name="Show more").click()
+    expect(tab.page.locator("#hits > li")).to_have_count(20)
+    tab.go("?index=books")
+    tab.page.get_by_role("button", name="A long text").click()
+    expect(tab.page.locator("#hits")).to_have_attribute("data-question", "A long text")
     tab.page.keyboard.press("/")
     tab.page.keyboard.press("Enter")
     tab.page.locator("#question").fill("")
     expect(tab.page.locator("#about")).to_contain_text("Your last questions")
-    tab.page.get_by_role("button", name="Show more").click()
-    expect(tab.page.locator("#hits > li")).to_have_count(20)
 
 
 @in_browser
@@ -1202,12 +1220,8 @@ def test_an_area_of_the_map_becomes_a_filter(tab: Tab) -> None:
             tab.page.mouse.down()
     tab.page.mouse.up()
     expect(tab.page.locator("#map-listed-title")).to_have_text("The area: 2 documents")
-    tab.page.get_by_role("button", name="More like these").click()
-    expect(tab.page.locator("#status")).to_contain_text("More like “Number")
-    assert tab.query.count("like=") == 2
-    assert {"Number 0", "Number 1"}.isdisjoint(tab.titles)
-    tab.page.go_back()
-    expect(tab.page.locator("#map-listed-title")).to_have_text("The area: 2 documents")
+    counts = tab.page.locator("#map-regions .count")
+    expect(counts).to_have_text(["2 of 15", "0 of 15"])
     tab.page.locator("#question").fill("number")
     tab.page.get_by_role("link", name="Search in it").click()
     expect(tab.page.locator("#status")).to_contain_text("2 documents")

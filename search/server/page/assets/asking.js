@@ -5,11 +5,18 @@ import { filterOf } from "./conditions.js";
 import { ALL, listDocuments, search } from "./service.js";
 
 const PAUSE_MS = 40; // between two keys of a fast typist
+const NAMED = 3; // documents that are named as the question is
 const SENTENCES_PAUSE_MS = 200; // embedding every sentence of the hits must not hold up the next question
 
 /** What the page shows of a hit, and of a hit that is compared with. */
 const COMPARED = ["uri", "index", "title", "start", "end", "page", "line", "heading", "path"];
 const SHOWN = [...COMPARED, "text", "format", "score", "metadata", "why", "family", "family_size", "family_indexes"];
+
+/** Return the filter for documents of a file or with an id that is named as a question is; null for other questions. */
+function named(question) {
+  if (!/^[^\s"\\%]{3,80}$|^[^"\\%\n]+\.\w{2,5}$/.test(question)) return null;
+  return [`uri = "${question}"`, ...["uri", "path"].flatMap((field) => [`${field} like "%/${question}"`, `${field} like "%/${question}.%"`])].join(" or ");
+}
 
 /** Return what a state asks for: hits of a question or of examples, or a list of documents. */
 export const kindOf = (state) => (state.q.trim() || state.like.length ? "question" : "list");
@@ -46,12 +53,11 @@ export class Asking {
   /**
    * @param {function(Object, Object, ?Object)} show is given the state, its answer, and that to compare with
    * @param {function(Object)} explain is given the answer a second time, with the sentence of each hit
+   * @param {function(Object)} showNamed is given the documents that are named as the question is
    * @param {function(Object, Error)} fail is given the state and what went wrong
    */
-  constructor(show, explain, fail) {
-    this.show = show;
-    this.explain = explain;
-    this.fail = fail;
+  constructor(show, explain, showNamed, fail) {
+    Object.assign(this, { show, explain, showNamed, fail });
   }
 
   /** Forget the question that is being asked. */
@@ -72,26 +78,24 @@ export class Asking {
     this.#timers.push(setTimeout(() => this.#send(state, other, signal), typing ? PAUSE_MS : 0));
   }
 
-  /** Return what to ask another mode or index; an area is one of the map of this index. */
-  #bodyOfOther(state, other, body) {
-    const area = other.index === state.index ? body.area : undefined;
-    return { ...body, mode: other.mode || undefined, area, fields: COMPARED };
-  }
-
   async #send(state, other, signal) {
     const body = bodyOf(state);
+    const area = other?.index === state.index ? body.area : undefined; // an area is one of the map of this index
     try {
       const [answer, compared] = await Promise.all([
         SEND[kindOf(state)](state.index, body, signal),
-        other && search(other.index, this.#bodyOfOther(state, other, body), signal),
+        other && search(other.index, { ...body, mode: other.mode || undefined, area, fields: COMPARED }, signal),
       ]);
       if (signal.aborted) return;
       this.show(state, answer, compared);
-      if (other || !answer.hits.length || !state.q.trim()) return;
+      if (other || !state.q.trim()) return;
       this.#timers.push(setTimeout(async () => {
         try {
-          const explained = await search(state.index, { ...body, explain: true }, signal);
-          if (!signal.aborted) this.explain(explained);
+          const explained = answer.hits.length && await search(state.index, { ...body, explain: true }, signal);
+          if (explained && !signal.aborted) this.explain(explained);
+          const where = named(state.q.trim());
+          const files = where && state.index !== ALL && await listDocuments(state.index, { k: NAMED, where, sort: "title" }, signal);
+          if (files && !signal.aborted) this.showNamed(files);
         } catch {
           // The hits are shown already, and the next request says what is wrong.
         }

@@ -1,6 +1,6 @@
 // The conditions that are in use, each of which can be removed: all at once too, and the last removal can be undone.
 
-import { byId, element } from "./element.js";
+import { button, byId, element } from "./element.js";
 import { lastPart, samePick } from "./conditions.js";
 import { describePick } from "./filters.js";
 
@@ -9,6 +9,7 @@ const NOTHING = { where: "", picks: [], area: null, area_of: "live", named: "", 
 export class Chips {
   #removed = null; // what to choose to undo the last removal
   titles = new Map(); // of examples, by uri
+  refusal = { where: "", message: "" }; // the typed condition that the service has answered last, and why it was refused
 
   /** @param {function(Object)} choose is given the members of the state to change. */
   constructor(choose) {
@@ -25,9 +26,10 @@ export class Chips {
   }
 
   draw(state) {
+    const refused = this.refusal.where === state.where ? this.refusal.message : "";
     const conditions = [
+      ...(state.where.trim() ? [[`${state.where.trim()}${refused && ` is not used: ${refused}`}`, { where: "" }]] : []),
       ...state.picks.map((pick) => [describePick(pick), { picks: state.picks.filter((other) => !samePick(other, pick)) }]),
-      ...(state.where.trim() ? [[state.where.trim(), { where: "" }]] : []),
       ...["like", "unlike"].flatMap((name) => state[name].map((uri) => [
         `${name} ${this.titleOf(uri)}`, { [name]: state[name].filter((other) => other !== uri) },
       ])),
@@ -38,6 +40,7 @@ export class Chips {
     if (conditions.length > 1) items.push(this.#button("Remove all", "Remove all filters", () => this.#remove(state, NOTHING)));
     if (this.#removed) items.push(this.#button("Undo", "Undo: use the filters again", () => this.choose(this.#removed)));
     const list = byId("picks");
+    list.classList.toggle("refused", Boolean(refused));
     const held = list.contains(document.activeElement);
     list.replaceChildren(...items);
     list.hidden = !items.length;
@@ -51,7 +54,8 @@ export class Chips {
   }
 
   #button(text, label, click, mark = "") {
-    return element("li", {}, element("button", { type: "button", aria: { label }, on: { click } },
-      element("span", { dir: "auto" }, text), mark && element("span", { aria: { hidden: "true" } }, mark)));
+    const chip = button(element("span", { dir: "auto" }, text), click, { aria: { label } });
+    if (mark) chip.append(element("span", { aria: { hidden: "true" } }, mark));
+    return element("li", {}, chip);
   }
 }

@@ -1,6 +1,6 @@
 // Two rankings of one question side by side: those of two modes, or of two indexes, and what has moved between them.
 
-import { element, opens } from "./element.js";
+import { element, linkTo } from "./element.js";
 import { placeOf, titleOf } from "./hits.js";
 
 const NAMES = { hybrid: "Both", dense: "Meaning", words: "Words" };
@@ -48,12 +48,7 @@ export function drawComparison(into, sides, keyOf) {
     element("h2", {}, side.label),
     element("ol", {}, ...side.hits.map((hit, rank) => {
       const there = ranks[1 - at].get(keyOf(hit));
-      const link = element("a", { href: side.href(hit) }, titleOf(hit));
-      if (side.open) {
-        link.addEventListener("click", (event) => {
-          if (opens(event)) side.open(hit);
-        });
-      }
+      const link = linkTo(titleOf(hit), side.href(hit), () => side.open(hit), side.open ? {} : { on: {} });
       return element("li", { dataset: { moved: there === undefined ? "alone" : Math.sign(there - rank) } },
         element("p", { className: "title" }, `${rank + 1}. `, link),
         element("p", { className: "place" }, placeOf(hit)),

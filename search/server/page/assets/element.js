@@ -19,6 +19,24 @@ export function element(name, members = {}, ...children) {
   return made;
 }
 
+/** Return a button; `members` as for `element`. */
+export const button = (label, click, members = {}) => element("button", { type: "button", on: { click }, ...members }, label);
+
+/** Return a link with the text of a document that opens something here, or the address in another tab. */
+export const linkTo = (text, href, open, members = {}) => element("a", {
+  href,
+  dir: "auto",
+  on: { click: (event) => opens(event) && open() },
+  ...members,
+}, text);
+
+/** Let the browser save a file. */
+export function save(name, blob) {
+  const address = URL.createObjectURL(blob);
+  element("a", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}
+
 export const byId = (id) => document.getElementById(id);
 
 /** Return a link for an address of the web, and plain text for anything else: no other scheme ever becomes a link. */
@@ -30,7 +48,7 @@ export function linkOrText(text) {
 }
 
 /** Return whether a click opens something here, and not in a new tab; the browser does nothing else with it then. */
-export function opens(event) {
+function opens(event) {
   const isPlain = event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
   if (isPlain) event.preventDefault();
   return isPlain;

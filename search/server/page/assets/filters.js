@@ -1,21 +1,33 @@
 // Controls made of the fields that the documents have: frequent values to tick, and ranges with a histogram.
 
-import { byId, element } from "./element.js";
+import { button, byId, element } from "./element.js";
 import { lastPart, samePick } from "./conditions.js";
 import { groupsOf, nameOf, rangeOf } from "./groups.js";
-import { counted } from "./sentences.js";
+import { counted, shownValue } from "./sentences.js";
 
-const VALUES = 6;
+const VALUES = 8;
+const FEW_MORE = 3; // values that are shown, too, if they are all that would be hidden
 const OPEN_FIELDS = 3;
 const LABEL = 48;
 const FOUND_FIELDS = 12;
 
 const shorten = (text) => (text.length > LABEL ? `${text.slice(0, LABEL)}…` : text);
 
+/** Hide the last values of a long list: first those that no document has, and never those that are chosen. */
+function fold(list) {
+  const items = [...list.children].sort((one, other) => one.matches(".none") - other.matches(".none"));
+  const all = list.matches(".all") || items.length <= VALUES + FEW_MORE;
+  items.forEach((item, at) => { item.hidden = !all && at >= VALUES && !item.querySelector(":checked"); });
+  const hidden = items.filter((item) => item.hidden).length;
+  const more = list.nextElementSibling;
+  more.hidden = !hidden;
+  more.textContent = `${hidden} more`;
+}
+
 /** Return what the chips of chosen conditions say. */
 export function describePick([field, operator, value]) {
   const relation = { "=": "is", ">=": "from", "<=": "to", under: "is" }[operator];
-  return `${nameOf(field)} ${relation} ${shorten(operator === "under" ? lastPart(value) : String(value))}`;
+  return `${nameOf(field)} ${relation} ${shorten(operator === "under" ? lastPart(value) : shownValue(value))}`;
 }
 
 export class Filters {
@@ -78,6 +90,7 @@ export class Filters {
       if (input.type === "checkbox") input.checked = picks.some((pick) => samePick(pick, [field, operator, value]));
       else input.value = picks.find((pick) => pick[0] === field && pick[1] === operator)?.[2] ?? "";
     }
+    byId("fields").querySelectorAll(".choices").forEach(fold);
   }
 
   /** Show how many of the documents that the other filters leave have each value; nothing without `values`. */
@@ -91,6 +104,7 @@ export class Filters {
         item.querySelector(".number").textContent = found ?? "";
         item.classList.toggle("none", found === 0);
       }
+      group?.querySelectorAll(".choices").forEach(fold);
       const most = Math.max(...histogram, 1);
       group?.querySelector(".histogram")?.replaceChildren(...histogram.map((count) => {
         const bar = element("span");
@@ -107,7 +121,7 @@ export class Filters {
     const found = [...this.#fields.filter(({ values }) => values.length > 1).map(({ name }) => name), ...this.#rare]
       .filter((name) => !shown.has(name) && nameOf(name).toLowerCase().includes(asked));
     byId("found-fields").replaceChildren(...found.slice(0, FOUND_FIELDS).map((name) => element("li", {},
-      element("button", { type: "button", className: "plain", dir: "auto", on: { click: () => this.#add(name) } }, name))));
+      button(name, () => this.#add(name), { className: "plain", dir: "auto" }))));
     byId("no-field").textContent = found.length > FOUND_FIELDS ? `and ${found.length - FOUND_FIELDS} more`
       : found.length ? "" : "No other field is of this name.";
   }
@@ -139,33 +153,20 @@ export class Filters {
         dataset: { pick: JSON.stringify(pick) },
         on: { change: () => this.choose(box.checked ? [...this.picks(), pick] : this.picks().filter((other) => !samePick(other, pick))) },
       });
-      const text = field.name === "path" ? lastPart(value.value) : String(value.value);
+      const text = field.name === "path" ? lastPart(value.value) : shownValue(value.value);
       return element("li", {}, element("label", { title: text.length > LABEL ? text : "" }, box,
         element("span", { className: "value", dir: "auto" }, shorten(text)),
         element("span", { className: "count" }, element("span", { className: "number" }, String(value.documents)),
           element("span", { className: "hidden-label" }, value.documents === 1 ? " document" : " documents"))));
     };
-    // What one document alone has is shown on request: it says little about the collection.
-    const shared = field.values.filter(({ documents }) => documents > 1).length;
-    const chosen = field.values.findLastIndex(({ value }) => this.picks().some((pick) => pick[0] === field.name && pick[2] === value));
-    const few = Math.max(Math.min(VALUES, Math.max(shared, 1)), chosen + 1);
-    list.append(...field.values.slice(0, few).map(draw));
-    if (field.values.length <= few) return list;
-    const more = element("button", {
-      type: "button",
-      className: "plain",
-      on: {
-        click: () => {
-          const rest = field.values.slice(few).map(draw);
-          list.append(...rest);
-          more.remove();
-          this.sync();
-          rest[0].querySelector("input").focus();
-          this.actions.changed();
-        },
-      },
-    }, `${field.values.length - few} more`);
-    return element("div", {}, list, more);
+    list.append(...field.values.map(draw));
+    const showAll = () => {
+      const first = list.querySelector("[hidden] input");
+      list.classList.add("all");
+      fold(list);
+      first.focus();
+    };
+    return element("div", {}, list, button("", showAll, { className: "plain" }));
   }
 
   #drawRange(field) {

@@ -1,11 +1,11 @@
 // The list of hits: what each is and where it is from, its passage with what fits the question marked, and why.
 
 import { lastPart } from "./conditions.js";
-import { element, langOf, linkOrText, opens } from "./element.js";
+import { button, element, langOf, linkOrText, linkTo } from "./element.js";
 import { isMeasure, nameOf } from "./groups.js";
 import { blocksOf } from "./markup.js";
 import { offsetsOf, windowOf } from "./marks.js";
-import { decimal } from "./sentences.js";
+import { decimal, shownValue } from "./sentences.js";
 
 const SHOWN_VALUES = 6;
 const LONG_VALUE = 48;
@@ -36,8 +36,8 @@ export function placeOf(hit, hits = []) {
   return [
     hit.line && !oneFile ? `${source}:${hit.line}` : source || (hit.line ? `line ${hit.line}` : ""),
     hit.page ? `page ${hit.page}` : "",
-    hit.heading && hit.heading !== hit.title.trim() ? hit.heading : "",
-  ].filter((part) => part && part !== titleOf(hit)).join(" · ");
+    hit.heading?.replace(`${titleOf(hit)} > `, ""),
+  ].filter((part) => part && !titleOf(hit).startsWith(part)).join(" · ");
 }
 
 export const keyOf = (hit) => `${hit.index}\n${hit.uri}\n${hit.start}`;
@@ -71,24 +71,15 @@ export function addSentences(list, hits) {
 
 function drawHit(hit, rank, hits, values, actions, opened) {
   const why = element("div", { className: "why", id: `why-${rank}`, hidden: !opened }, ...reasons(hit));
-  const toggle = hit.why?.contributions && element("button", {
-    type: "button",
-    aria: { expanded: String(opened), controls: why.id },
-    on: {
-      click: () => {
-        why.hidden = !why.hidden;
-        toggle.setAttribute("aria-expanded", String(!why.hidden));
-      },
-    },
-  }, "Why");
+  const toggle = hit.why?.contributions && button("Why", () => {
+    why.hidden = !why.hidden;
+    toggle.setAttribute("aria-expanded", String(!why.hidden));
+  }, { aria: { expanded: String(opened), controls: why.id } });
   return element("li", { dataset: { key: keyOf(hit), uri: hit.uri, index: hit.index } },
     element("article", { className: "hit", lang: langOf(hit.metadata) },
       element("header", {},
-        element("h2", { dir: "auto", title: titleOf(hit) }, element("a", {
-          className: "title",
-          href: actions.href(hit),
-          on: { click: (event) => opens(event) && actions.open(hit) },
-        }, titleOf(hit))),
+        element("h2", { dir: "auto", title: titleOf(hit) },
+          linkTo(titleOf(hit), actions.href(hit), () => actions.open(hit), { className: "title" })),
         element("p", { className: "place", dir: "auto" }, actions.ofAll && element("span", { className: "index" }, hit.index), " ", placeOf(hit, hits))),
       hit.why?.weak && actions.isAnswered && element("p", { className: "weak" }, "weak match"),
       drawPassage(element("div", { className: "passage" }), hit),
@@ -96,9 +87,9 @@ function drawHit(hit, rank, hits, values, actions, opened) {
       drawFamily(hit, actions),
       element("div", { className: "actions", lang: "en" },
         toggle,
-        element("button", { type: "button", on: { click: () => actions.like(hit) } }, `More like this${actions.ofAll ? ` in ${hit.index}` : ""}`),
-        actions.unlike && element("button", { type: "button", on: { click: () => actions.unlike(hit) } }, "Less like this"),
-        element("button", { type: "button", on: { click: () => actions.copyLink(hit) } }, "Copy link"),
+        button(`More like this${actions.ofAll ? ` in ${hit.index}` : ""}`, () => actions.like(hit)),
+        actions.unlike && button("Less like this", () => actions.unlike(hit)),
+        button("Copy link", () => actions.copyLink(hit)),
         element("span", { className: "judge", role: "group", aria: { label: "Your judgment" } })),
       why));
 }
@@ -134,17 +125,14 @@ function valuesOf(hits, order) {
 function drawMetadata(values, pick) {
   if (!values.length) return null;
   return element("ul", { className: "values", aria: { label: "Fields" } }, ...values.map(([name, value]) => {
-    const text = String(value);
+    const text = shownValue(value);
     const label = element("span", { className: "name" }, nameOf(name));
     const link = typeof value === "string" ? linkOrText(text) : null;
     if (link instanceof HTMLElement) return element("li", { dir: "auto" }, label, " ", link);
     if (text.length > LONG_VALUE) return element("li", { title: text, dir: "auto" }, label, ` ${text.slice(0, LONG_VALUE)}…`);
-    return element("li", {}, element("button", {
-      type: "button",
-      dir: "auto",
-      title: `Only documents with ${name} ${text}`,
-      on: { click: () => pick(name, value) },
-    }, label, ` ${text}`));
+    const choice = button(label, () => pick(name, value), { dir: "auto", title: `Only documents with ${name} ${text}` });
+    choice.append(` ${text}`);
+    return element("li", {}, choice);
   }));
 }
 
@@ -153,11 +141,8 @@ function drawFamily(hit, { href, open, ofAll }) {
   if (!hit.family_size) return null;
   const links = hit.family.map((uri, at) => {
     const member = { uri, index: hit.family_indexes[at] ?? hit.index };
-    return element("li", {}, ofAll && element("span", { className: "index" }, member.index), " ", element("a", {
-      href: href(member),
-      dir: "auto",
-      on: { click: (event) => opens(event) && open(member) },
-    }, lastPart(uri)));
+    const shownIndex = ofAll && element("span", { className: "index" }, member.index);
+    return element("li", {}, shownIndex, " ", linkTo(lastPart(uri), href(member), () => open(member)));
   });
   const same = `${hit.family_size} more with nearly the same text`;
   return element("details", { className: "family", lang: "en" }, element("summary", {}, same), element("ul", {}, ...links));

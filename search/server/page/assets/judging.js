@@ -1,6 +1,6 @@
 // Thumbs at the hits, where the service takes judgments: which documents answer a question, for `evaluate` and `tune`.
 
-import { byId, element } from "./element.js";
+import { button, byId } from "./element.js";
 import { getJudgments, putJudgment } from "./service.js";
 
 const GRADES = [[1, "Answers"], [0, "Does not answer"]];
@@ -12,9 +12,13 @@ export class Judging {
   }
 
   /** Show what was judged of a question, and buttons to judge its hits, at those that are drawn. */
-  async show(index, question) {
+  show(index, question) {
+    return this.#update(index, question, getJudgments(index, question));
+  }
+
+  async #update(index, question, answer) {
     try {
-      const { judgments } = await getJudgments(index, question);
+      const { judgments } = await answer;
       if (byId("hits").dataset.question === question) this.#draw(index, question, judgments);
     } catch (error) {
       this.fail(error);
@@ -27,25 +31,15 @@ export class Judging {
       const uri = item.dataset.uri;
       const place = item.querySelector(".judge");
       if (!place.childElementCount) {
-        place.append(...GRADES.map(([grade, label]) => element("button", {
-          type: "button",
-          dataset: { grade },
-          on: { click: (event) => this.#judge(index, question, uri, event.currentTarget.getAttribute("aria-pressed") === "true" ? null : grade) },
-        }, label)));
+        const judge = (grade) => this.#update(index, question, putJudgment(index, { query: question, uri, grade }));
+        place.append(...GRADES.map(([grade, label]) => button(label, ({ currentTarget }) => {
+          judge(currentTarget.getAttribute("aria-pressed") === "true" ? null : grade);
+        }, { dataset: { grade } })));
       }
       for (const button of place.children) {
         const given = grades.has(uri) && (grades.get(uri) > 0) === (button.dataset.grade === "1");
         button.setAttribute("aria-pressed", String(given));
       }
-    }
-  }
-
-  async #judge(index, question, uri, grade) {
-    try {
-      const { judgments } = await putJudgment(index, { query: question, uri, grade });
-      if (byId("hits").dataset.question === question) this.#draw(index, question, judgments);
-    } catch (error) {
-      this.fail(error);
     }
   }
 }

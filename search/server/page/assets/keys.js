@@ -18,7 +18,7 @@ export function listenToKeys({ commit, close, isOpen }) {
       return;
     }
     if (document.querySelector("dialog:modal")) return;
-    const toQuestion = (key === "/" && !isText(target) && !event.ctrlKey && !event.metaKey && !event.altKey)
+    const toQuestion = (key === "/" && !isText(target) && isPlain)
       || (key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey) && !event.altKey);
     if (toQuestion) {
       event.preventDefault();
@@ -26,8 +26,12 @@ export function listenToKeys({ commit, close, isOpen }) {
     } else if (key === "?" && !isText(target)) {
       event.preventDefault();
       byId("help").showModal();
-    } else if ((key === "ArrowDown" || key === "ArrowUp") && !event.ctrlKey && !event.metaKey && !event.altKey) {
-      if (move(target, key === "ArrowDown" ? 1 : -1)) event.preventDefault();
+    } else if (key === "ArrowDown" && isPlain && target.matches("#question, #hits *")) {
+      if (walk(1, false)) event.preventDefault();
+    } else if (key === "ArrowUp" && isPlain && target.matches("#hits *")) {
+      event.preventDefault();
+      if (target.matches("#hits > li:first-child *")) toTheQuestion();
+      else walk(-1, false);
     } else if (key === "Enter" && target.id === "question") {
       commit();
     } else if (key === "Escape" && isOpen()) {
@@ -38,34 +42,22 @@ export function listenToKeys({ commit, close, isOpen }) {
   });
 }
 
-/** Go to the next or the previous hit; where a document is open, open that of the hit. */
+/**
+ * Go to the next or the previous hit, from the hit that is open or has the focus; return whether there is one.
+ * @param {boolean} opening whether to open its document
+ */
 function walk(step, opening) {
   const links = [...document.querySelectorAll("#hits a.title, #comparison section:first-child a")];
-  const at = links.findIndex((link) => link.closest("li").matches(".here, :focus-within"));
+  const focused = links.findIndex((link) => link.closest("li").matches(":focus-within"));
+  const at = focused < 0 ? links.findIndex((link) => link.closest("li").matches(".here")) : focused;
   const next = links[at < 0 ? 0 : at + step];
-  if (!next) return;
-  next.focus();
-  next.scrollIntoView({ block: "nearest" });
-  if (opening) next.click();
+  next?.focus();
+  next?.scrollIntoView({ block: "nearest" });
+  if (opening) next?.click();
+  return Boolean(next);
 }
 
 function toTheQuestion() {
   byId("question").focus();
   byId("question").select();
-}
-
-/** Move the focus among the question and the hits; return whether it has moved. */
-function move(target, step) {
-  const titles = [...document.querySelectorAll("#hits a.title")];
-  if (target.id === "question") {
-    if (step < 0 || !titles.length) return false;
-    titles[0].focus();
-    return true;
-  }
-  const item = target.closest?.("#hits > li");
-  if (!item) return false;
-  const next = titles.findIndex((title) => item.contains(title)) + step;
-  if (next < 0) toTheQuestion();
-  else titles[next]?.focus();
-  return true;
 }

@@ -1,9 +1,10 @@
 // The view of the map, and of that of the previous model beside it: what they show, and what keys and pointers do.
 
-import { byId, element } from "./element.js";
+import { areaOf } from "./conditions.js";
+import { button, byId, element, save } from "./element.js";
 import { divides } from "./groups.js";
-import { areaOf, nameOf, Picture, PALETTES } from "./picture.js";
-import { counted } from "./sentences.js";
+import { inkOf, nameOf, OTHER, Picture } from "./picture.js";
+import { counted, shownValue } from "./sentences.js";
 import { getColours, getMap, getMatching, getPlaces, getPreviousMap, nameDocuments, Refused, search } from "./service.js";
 
 const HITS = 10;
@@ -16,6 +17,8 @@ const placeOf = ({ places }, point) => [places[2 * point], places[2 * point + 1]
 
 /** Return what a document is called in a list. */
 const titleOf = (document_) => document_.title.trim() || document_.text.slice(0, 80) || document_.uri;
+
+const swatch = (background) => element("span", { className: "swatch", aria: { hidden: "true" }, style: `background: ${background}` });
 
 const cardOf = ({ canvas }) => canvas.nextElementSibling;
 
@@ -87,7 +90,7 @@ export class MapView {
       this.#previousOf = index;
       this.previous.setPlaces(described.places, described.regions);
       this.previous.regionOf = this.picture.regionOf;
-      byId("map-previous-model").textContent = `Before: ${described.model}, in the colours of the regions of now`;
+      byId("map-previous-model").textContent = `Before: ${described.model}, in the colours of now`;
       this.previous.canvas.setAttribute("aria-label", `Map of the previous model: ${counted(described.documents, "document")}`);
     } catch (error) {
       this.actions.trouble(error);
@@ -113,7 +116,7 @@ export class MapView {
         ? `${counted(described.documents, "document")}; a quarter or more has changed since the map was drawn`
         : counted(described.documents, "document");
       this.canvas.setAttribute("aria-label", `Map of ${counted(described.documents, "document")}. The regions are listed beside it.`);
-      this.#listRegions(described.regions);
+      this.#listRegions();
     } catch (error) {
       this.picture.setPlaces(new Float32Array(), []);
       this.#index = "";
@@ -131,13 +134,19 @@ export class MapView {
     byId("map-colour").value = usable.some(({ name }) => name === chosen) ? chosen : "";
   }
 
-  #listRegions(regions) {
+  /** List the largest regions with how many of their documents pass the filters; with colours, if points have these. */
+  #listRegions() {
+    const { regions, regionOf, matching, count, colours } = this.picture;
+    const passing = new Uint32Array(256);
+    for (let point = 0; point < count; point += 1) passing[regionOf[point]] += matching ? matching[point] : 1;
     const largest = regions.filter((region) => region.level === 0);
-    const rows = largest.map((region, at) => element("li", {}, element("button", {
-      type: "button",
-      on: { click: () => this.#choose(region) },
-    }, element("span", { className: `swatch colour-${at}`, aria: { hidden: "true" } }), ` ${nameOf(region)}`,
-    element("span", { className: "count" }, region.documents.toLocaleString("en")))));
+    const rows = largest.map((region, at) => {
+      const row = button(` ${nameOf(region)}`, () => this.#choose(region), { dir: "auto" });
+      if (!colours) row.prepend(swatch(inkOf(Math.min(at, OTHER))));
+      const all = region.documents.toLocaleString("en");
+      row.append(element("span", { className: "count", dir: "ltr" }, matching ? `${passing[at].toLocaleString("en")} of ${all}` : all));
+      return element("li", {}, row);
+    });
     const order = largest.map((region, at) => [region.documents, rows[at]]).sort(([one], [other]) => other - one);
     byId("map-regions").parentElement.hidden = !rows.length;
     byId("map-regions").replaceChildren(...order.map(([, row]) => row));
@@ -160,14 +169,15 @@ export class MapView {
     const asked = JSON.stringify(filter);
     if (asked === this.#filtered) return;
     this.#filtered = asked;
-    this.#set({ matching: null });
-    if (!filter.where && !filter.area) return;
+    let matching = null;
     try {
-      const matching = await getMatching(index, filter);
-      if (asked === this.#filtered && index === this.#index) this.#set({ matching });
+      if (filter.where || filter.area) matching = await getMatching(index, filter);
     } catch (error) {
-      if (!(error instanceof Refused)) this.actions.trouble(error); // a condition that is being typed
+      this.actions.trouble(error);
     }
+    if (asked !== this.#filtered || index !== this.#index) return;
+    this.#set({ matching });
+    this.#listRegions();
   }
 
   /** Light the hits of a question, and show the part of the map with them. */
@@ -213,12 +223,8 @@ export class MapView {
   #list(title, documents) {
     byId("map-listed").hidden = !documents.length;
     byId("map-listed-title").textContent = title;
-    byId("map-like").onclick = () => this.actions.likeThese(documents);
-    byId("map-documents").replaceChildren(...documents.map((each) => element("li", {}, element("button", {
-      type: "button",
-      dir: "auto",
-      on: { click: () => this.actions.open(each.uri) },
-    }, titleOf(each)))));
+    byId("map-documents").replaceChildren(...documents.map((each) => element("li", {},
+      button(titleOf(each), () => this.actions.open(each.uri), { dir: "auto" }))));
   }
 
   async #fetchTitles(points) {
@@ -236,18 +242,20 @@ export class MapView {
     const index = this.#index;
     byId("map-legend").replaceChildren();
     this.#set({ colours: null, isScale: false });
+    this.#listRegions();
     if (field) {
       try {
         const { values, colours, scale } = await getColours(index, field);
         if (byId("map-colour").value !== field || index !== this.#index) return;
         this.#set({ colours, isScale: scale });
-        const last = PALETTES.light.length - 1;
+        this.#listRegions();
         const items = values.map(({ value, from, to }, at) => {
           const picks = from === null ? [[field, "=", value]] : [[field, ">=", from], [field, "<=", to]];
-          return element("button", { type: "button", on: { click: () => this.actions.pick(picks) } },
-            element("span", { className: `swatch ${scale ? "scale" : "colour"}-${at}`, aria: { hidden: "true" } }), String(value));
+          const entry = button(shownValue(value), () => this.actions.pick(picks));
+          entry.prepend(swatch(inkOf(at, scale)));
+          return entry;
         });
-        items.push(element("span", {}, element("span", { className: `swatch colour-${last}`, aria: { hidden: "true" } }), "other"));
+        items.push(element("span", {}, swatch(inkOf(OTHER)), "other"));
         byId("map-legend").replaceChildren(...items.map((item) => element("li", {}, item)));
       } catch (error) {
         this.actions.trouble(error);
@@ -373,10 +381,7 @@ export class MapView {
 
   async #save() {
     for (const picture of this.pictures.filter(({ canvas }) => canvas.clientWidth)) {
-      const address = URL.createObjectURL(await picture.toFile());
-      const of = picture === this.picture ? "" : "previous-";
-      element("a", { href: address, download: `${this.#index}-${of}map.png` }).click();
-      setTimeout(() => URL.revokeObjectURL(address), 10_000);
+      save(`${this.#index}-${picture === this.picture ? "" : "previous-"}map.png`, await picture.toFile());
     }
   }
 

@@ -1,7 +1,5 @@
 // Texts with parts of them marked. The service counts in code points, JavaScript in UTF-16: both meet here.
 
-import { element } from "./element.js";
-
 /** Return what converts an offset in code points into one of JavaScript. */
 export function offsetsOf(text) {
   if (!/[\ud800-\udbff]/.test(text)) return (offset) => Math.max(0, Math.min(offset, text.length));

@@ -3,13 +3,18 @@
 
 import { element } from "./element.js";
 
+/** The backslash before a mark that is shown as it is. */
+const ESCAPE = /\\(?=[*_`|[\]#<>])/g;
+
 /** What is not shown, by format. Each may also match where nothing is marked up: a passage begins anywhere. */
 const HIDDEN = {
   markdown: [
+    ESCAPE,
     /^#{1,6}[ \t]+/gm, /^>[ \t]?/gm, /<!--[\s\S]*?-->|<\/?[A-Za-z][^<>\n]*>/g, /(?<!\w)_(?=\S)|(?<=\S)_(?!\w)/g, /^[ \t]*(```|~~~).*$/gm, /!?\[(?=[^\]\n]*\][([])/g,
     /\](\([^)\s]*(\s+"[^"]*")?\)|\[[^\]\n]*\])/g, /\*\*|__(?=\w)|(?<=\w)__/g, /(?<![\w*])\*(?=[^\s*])|(?<=[^\s*])\*(?![\w*])/g,
   ],
   rst: [
+    ESCAPE,
     /^[ \t]*([=\-~'"^#*+_.:])\1{2,}[ \t]*$/gm, /:[a-zA-Z][\w.:-]*:(?=`)/g, /[ \t]*<[^<>`\n]+>(?=`__?)/g, /(?<=`)__?(?!\w)/g,
     /^[ \t]*\.\. +(?=[\w-]+::)/gm, /(?<=^[ \t]*\.\. +[\w-]+)::/gm, /^[ \t]*:[\w-]+:[ \t]*$/gm, /\*\*/g, /(?<=:):(?=[ \t]*$)/gm,
     /^[ \t]*\.\. _[^:\n]+:.*$/gm, /^[ \t]*\.\. (?=\[)/gm, /(?<![\w*])\*(?=[^\s*])|(?<=[^\s*])\*(?![\w*])/g, /(?<=[\w\]])__?(?=[\s.,;:!?)]|$)/g,

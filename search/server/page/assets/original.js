@@ -1,7 +1,7 @@
 // The original of a document beside its text: the page of a PDF with the passage marked, or a picture, and a link that
 // opens it at that page, or a text at the line of the passage.
 
-import { byId, element } from "./element.js";
+import { button, byId, element } from "./element.js";
 import { offsetsOf } from "./marks.js";
 import { originalAddress } from "./service.js";
 
@@ -43,8 +43,8 @@ function atLine(text, at) {
 function drawPages(first, last, addressOf) {
   let page = first;
   const status = element("span", { className: "page-number", role: "status" });
-  const before = element("button", { type: "button", on: { click: () => show(page - 1) } }, "Previous page");
-  const after = element("button", { type: "button", on: { click: () => show(page + 1) } }, "Next page");
+  const before = button("Previous page", () => show(page - 1));
+  const after = button("Next page", () => show(page + 1));
   const figure = figureOf(addressOf(page), "", element("figcaption", {}, before, status, after));
   const show = (number) => {
     page = number;

@@ -1,13 +1,13 @@
 // The first page of an index: what is in it, questions to try, and the last questions of this browser.
 
-import { element } from "./element.js";
+import { button, element, linkTo } from "./element.js";
 import { counted } from "./sentences.js";
 
 const KEPT = 5;
 const keyOf = (index) => `likewise questions ${index}`;
 
 /** Return the last questions to an index, the newest first. */
-export function lastQuestions(index) {
+function lastQuestions(index) {
   try {
     const kept = JSON.parse(localStorage.getItem(keyOf(index)) ?? "[]");
     return Array.isArray(kept) ? kept.filter((question) => typeof question === "string").slice(0, KEPT) : [];
@@ -30,13 +30,13 @@ export function keepQuestion(index, question) {
 /**
  * Draw what an index holds.
  * @param {?Object} overview as the service describes it; null before it was read
- * @param {Object} actions `ask(question)`, `choose(index)`, `href(uri)` and `open(uri)`
+ * @param {Object} actions `ask(question)`, `choose(index)`, `region(position)`, `href(uri)` and `open(uri)`
  */
 export function drawOverview(into, index, overview, actions) {
   const asked = lastQuestions(index.name);
   const choices = (label, texts, click) => texts.length > 0 && element("div", { className: "try" },
     element("h2", {}, label),
-    element("ul", {}, ...texts.map((text, at) => element("li", {}, element("button", { type: "button", dir: "auto", on: { click: () => click(text, at) } }, text)))));
+    element("ul", {}, ...texts.map((text, at) => element("li", {}, button(text, () => click(text, at), { dir: "auto" })))));
   const regions = overview?.regions ?? [];
   const parts = index.parts ?? [];
   into.replaceChildren(...[
@@ -49,12 +49,9 @@ export function drawOverview(into, index, overview, actions) {
     choices("Questions to try", (overview?.questions ?? []).filter((question) => !asked.includes(question)), actions.ask),
     regions.length > 0 && element("div", { className: "regions" },
       element("h2", {}, "What is in here"),
-      element("ul", {}, ...regions.map(({ name, documents, central }) => element("li", {},
-        element("h3", { dir: "auto" }, name, " ", element("span", { className: "count", dir: "ltr" }, counted(documents, "document"))),
-        element("ul", {}, ...central.map(({ uri, title }) => element("li", {}, element("a", {
-          href: actions.href(uri),
-          dir: "auto",
-          on: { click: (event) => actions.open(event, uri) },
-        }, title)))))))),
+      element("ul", {}, ...regions.map(({ name, documents, central }, at) => element("li", {},
+        element("h3", { dir: "auto" }, button(name, () => actions.region(at)), " ", element("span", { className: "count", dir: "ltr" }, counted(documents, "document"))),
+        element("ul", {}, ...central.map(({ uri, title }) => element("li", {},
+          linkTo(title, actions.href(uri), () => actions.open(uri))))))))),
   ].filter(Boolean));
 }

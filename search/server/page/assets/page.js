@@ -4,8 +4,8 @@ import { addressOf, asksTheSame, EMPTY, readAddress } from "./address.js";
 import { Asking, bodyOf, kindOf } from "./asking.js";
 import { drawChoices, drawComparison, modeOf, otherOf } from "./compare.js";
 import { Chips } from "./chips.js";
-import { filterOf, samePick } from "./conditions.js";
-import { byId, element, opens } from "./element.js";
+import { areaOf, filterOf, samePick } from "./conditions.js";
+import { button, byId, element, linkTo } from "./element.js";
 import { Filters } from "./filters.js";
 import { groupsOf } from "./groups.js";
 import { addSentences, drawHits, titleOf } from "./hits.js";
@@ -38,7 +38,7 @@ let isInTrouble = false; // whether the line above everything is about a service
 const question = byId("question");
 const where = byId("where");
 const list = byId("hits");
-const asking = new Asking(show, explain, fail);
+const asking = new Asking(show, explain, showNamed, fail);
 const chips = new Chips(choose);
 const filters = new Filters(() => state.picks, (picks) => choose({ picks }), {
   changed: () => count(),
@@ -50,10 +50,6 @@ const reader = new Reader(() => state.open && leave());
 let map = null; // its script is read when the map is first shown
 const mapActions = {
   open: (uri) => go({ open: uri, at: "" }),
-  likeThese: (documents) => {
-    documents.forEach((each) => chips.titles.set(each.uri, titleOf(each)));
-    choose({ view: "search", area: null, area_of: "live", named: "", like: documents.map(({ uri }) => uri), unlike: [] });
-  },
   setArea: (area, named, area_of) => choose({ area, named, area_of }),
   setBeside: (beside) => go({ beside }),
   pick: (picks) => choose({ picks: [...state.picks.filter(([field]) => field !== picks[0][0]), ...picks] }),
@@ -259,6 +255,15 @@ function explain(answer) {
   if (isWritable && !current().parts) judging.show(current().name, list.dataset.question);
 }
 
+/** Show above the hits which documents have the name that was asked, unless the first hit is the only one. */
+function showNamed({ hits, matched }) {
+  if (!hits.length || (matched === 1 && hits[0].uri === shown.answer.hits[0]?.uri)) return;
+  const links = hits.flatMap((hit, at) => [at ? ", " : "", linkTo(titleOf(hit), addressOf({ ...state, open: hit.uri }), () => open({ uri: hit.uri }))]);
+  const rest = matched > hits.length ? ` and ${matched - hits.length} more` : "";
+  byId("notices").querySelector(".unanswered")?.remove();
+  byId("notices").prepend(element("p", { className: "note" }, `Named “${state.q.trim()}”: `, ...links, rest));
+}
+
 function show(asked, answer, compared) {
   stopWaiting();
   recovered();
@@ -269,8 +274,7 @@ function show(asked, answer, compared) {
   const folded = answer.hits.reduce((sum, hit) => sum + (hit.family_size ?? 0), 0);
   shown = { state: asked, answer };
   byId("about").hidden = kind !== "list" || filtered;
-  byId("where-error").textContent = "";
-  where.removeAttribute("aria-invalid");
+  refuse("");
   byId("status").textContent = (isQuestion ? found : listed)(answer.hits.length, answer.matched, filtered, folded);
   if (!isQuestion && ofAll) byId("status").textContent = "A question is answered by all indexes together.";
   if (asked.like.length) byId("status").textContent = `More like “${asked.like.map((uri) => chips.titleOf(uri)).join("”, “")}”`;
@@ -284,7 +288,7 @@ function show(asked, answer, compared) {
     open,
     like: (hit) => addExample(hit, "like", "unlike"),
     unlike: isQuestion && !ofAll ? (hit) => addExample(hit, "unlike", "like") : null,
-    copyLink: (hit) => copy(linkTo(placeOf(hit)), "Link copied"),
+    copyLink: (hit) => copy(addressTo(placeOf(hit)), "Link copied"),
     order: groupsOf(fields.fields, current().documents).map(({ name }) => name),
     isAnswered: answer.answered !== false,
     ofAll,
@@ -309,36 +313,25 @@ function compare(asked, answer, compared) {
   const index = current();
   const other = otherOf(asked, indexes, index);
   const sameIndex = other.index === index.name;
+  const sideOf = (label, { hits }, changes, opens) => ({ label, hits, href: (hit) => addressOf({ ...state, ...changes, ...placeOf(hit) }), open: opens });
   byId("status").textContent = drawComparison(byId("comparison"), [
-    {
-      label: sameIndex ? { hybrid: "Both", dense: "Meaning", words: "Words" }[answer.mode] : index.name,
-      hits: answer.hits,
-      href: (hit) => addressOf({ ...state, ...placeOf(hit) }),
-      open,
-    },
-    {
-      label: other.label,
-      hits: compared.hits,
-      href: (hit) => addressOf({ ...state, index: other.index, with: `index=${index.name}`, ...placeOf(hit) }),
-      open: sameIndex ? open : null, // a document of the other index is shown from there
-    },
+    sideOf(sameIndex ? { hybrid: "Both", dense: "Meaning", words: "Words" }[answer.mode] : index.name, answer, {}, open),
+    // A document of the other index is shown from there.
+    sideOf(other.label, compared, { index: other.index, with: `index=${index.name}` }, sameIndex ? open : null),
   ], (hit) => (sameIndex ? `${hit.index}\n${hit.uri}` : hit.uri));
 }
 
 function drawNotices(answer) {
   const notices = (answer.notes ?? []).map((note) => element("p", { className: "note" }, note, " ",
-    note.startsWith("read as conditions: ") && element("button", { type: "button", on: { click: () => choose({ literal: true }) } }, "Ask for the text as it stands")));
+    note.startsWith("read as conditions: ") && button("Ask for the text as it stands", () => choose({ literal: true }))));
   if (answer.answered === false && answer.hits.length) {
     notices.unshift(element("div", { className: "unanswered", role: "status" },
       element("p", {}, element("strong", {}, "Nothing here seems to answer this.")),
       element("p", {}, "These are the nearest passages there are, but they are no nearer than the best hits of unrelated questions usually are.")));
   }
   if (answer.did_you_mean) {
-    notices.unshift(element("p", { className: "note" }, "Did you mean ", element("button", {
-      type: "button",
-      dir: "auto",
-      on: { click: () => choose({ q: answer.did_you_mean }) },
-    }, answer.did_you_mean), "?"));
+    const meant = button(answer.did_you_mean, () => choose({ q: answer.did_you_mean }), { dir: "auto" });
+    notices.unshift(element("p", { className: "note" }, "Did you mean ", meant, "?"));
   }
   byId("notices").replaceChildren(...notices);
 }
@@ -355,8 +348,9 @@ async function drawAbout() {
   const drawn = () => drawOverview(byId("about"), index, overview.index === index.name ? overview : null, {
     ask: (text) => choose({ q: text }),
     choose: chooseIndex,
+    region: (at) => choose({ area: areaOf(overview.regions[at], overview.middles), area_of: "live", named: overview.regions[at].name }),
     href: (uri) => addressOf({ ...state, open: uri }),
-    open: (event, uri) => opens(event) && open({ uri }),
+    open: (uri) => open({ uri }),
   });
   drawn();
   if (index.parts || (overview.index === index.name && overview.documents === index.documents)) return;
@@ -390,28 +384,35 @@ function fail(asked, error) {
   if (error.status === 503) {
     warn(error.message);
     again((error.retryAfter || 1) * 1000);
-  } else if (["bad-filter", "unknown-field"].includes(error.slug) && asked.where.trim()) {
-    // The hits stay: a condition is wrong for as long as it is being typed.
-    byId("where-error").textContent = error.message.replace(/^filter: /, "");
-    where.setAttribute("aria-invalid", "true");
+  } else if (isOfCondition(error)) {
+    noticeTrouble(error); // the hits stay: a condition is wrong while it is typed
     byId("filters").open = true;
   } else {
     shown = null;
     list.replaceChildren();
     list.dataset.question = asked.q.trim();
-    byId("comparison").hidden = true;
-    byId("more").hidden = true;
-    byId("save").hidden = true;
-    byId("about").hidden = true;
+    for (const id of ["comparison", "more", "save", "about"]) byId(id).hidden = true;
     byId("status").textContent = "";
     byId("notices").replaceChildren(element("p", { className: "error" }, error.message));
   }
 }
 
+/** Show that a typed condition is not used, and why; empty for one that is. */
+function refuse(message) {
+  byId("where-error").textContent = message;
+  where.setAttribute("aria-invalid", String(Boolean(message)));
+  chips.refusal = { where: state.where, message };
+  chips.draw(state);
+}
+
+const isOfCondition = (error) => ["bad-filter", "unknown-field"].includes(error.slug) && state.where.trim();
+
 function noticeTrouble(error) {
   if (error instanceof Unreachable) {
     warn("The service does not answer; trying again.");
     again(RETRY_MS);
+  } else if (isOfCondition(error)) {
+    refuse(error.message.replace(/^filter: /, ""));
   } else {
     warn(error.message);
   }
@@ -453,7 +454,7 @@ function warn(message) {
 
 // copying
 
-const linkTo = (place) => new URL(addressOf({ ...state, index: current().name, ...place }), location.href).href;
+const addressTo = (place) => new URL(addressOf({ ...state, index: current().name, ...place }), location.href).href;
 
 async function copy(text, said) {
   try {
@@ -488,7 +489,7 @@ function listen() {
       if (view === "search") question.focus();
     });
   }
-  byId("reader-link").addEventListener("click", () => copy(linkTo({}), "Link copied"));
+  byId("reader-link").addEventListener("click", () => copy(addressTo({}), "Link copied"));
   byId("open-help").addEventListener("click", () => byId("help").showModal());
   byId("help-close").addEventListener("click", () => byId("help").close());
   byId("help").addEventListener("click", (event) => event.target === byId("help") && byId("help").close());

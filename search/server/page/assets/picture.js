@@ -1,20 +1,19 @@
 // The drawing of a map on a canvas: density or points, names of regions, hits, an area. It keeps no state of the page.
-//
-// Points are written into an image by hand: a hundred thousand take some milliseconds, without a GPU, at every move.
 
 const PADDING = 24; // CSS pixels around the map when all of it is shown
 const FEW_POINTS = 4000; // up to so many visible points are drawn as round dots
 const NAMED_POINTS = 90; // up to so many visible points get their titles
 const LARGEST_SCALE = 4000;
-const FAR = 2; // up to this zoom, many points are drawn as density
+const FAR = 2; // up to this zoom, many points are drawn as large cells
 const CELL = 6; // CSS pixels
+const SMALL_CELL = 2; // nearer than that
 const DIMMED = 0.25; // opacity of points that a filter leaves out
 const NOWHERE = -1; // x and y of a document that this map does not have
 const RINGS = [0, 10, 25, 45, 70, 100, 140, 190]; // distances at which a place for a name is looked for
 const AROUND = [[0, 1], [0, -1], [1, 0], [-1, 0], [1, 1], [-1, 1], [1, -1], [-1, -1]];
 
 /** The colours of the values of a field, for light and for dark surfaces; the last one is that of all other values. */
-export const PALETTES = {
+const PALETTES = {
   light: ["#0b6660", "#c2571a", "#5b4fb0", "#b02a5b", "#2f7d32", "#8a6d00", "#2867b2", "#9c3fa0", "#6d4c41", "#00838f", "#7a8b00", "#8d8880"],
   dark: ["#74cbc1", "#f0a57c", "#b3a9f2", "#f08bb0", "#8fd694", "#e3c650", "#8cbcf5", "#dd9be0", "#c7a99d", "#6fd3de", "#cfdc5c", "#85817a"],
 };
@@ -24,6 +23,12 @@ const SCALES = {
   light: ["#5a8ce0", "#4a80d4", "#3a6fc4", "#2c59a6", "#204587", "#163268", "#0d204a"],
   dark: ["#3f6fb5", "#5585c9", "#6d9bdc", "#86b1ea", "#a2c6f4", "#bfdafb", "#ddecff"],
 };
+
+/** Position of the colour of all other values. */
+export const OTHER = PALETTES.light.length - 1;
+
+/** Return the colour of a value, for CSS. */
+export const inkOf = (at, isScale = false) => `light-dark(${(isScale ? SCALES : PALETTES).light[at]}, ${(isScale ? SCALES : PALETTES).dark[at]})`;
 
 export class Picture {
   places = new Float32Array();
@@ -37,8 +42,6 @@ export class Picture {
   titles = new Map(); // by point
   pointed = -1; // the point that is pointed at in the other map
   #scheduled = false;
-  #grid = null;
-  #image = null; // its memory is used again for every frame
   regionOf = null; // position of the largest region of each point, which colours it
   #named = []; // [region, box] of each name on the canvas
 
@@ -61,7 +64,6 @@ export class Picture {
     this.places = places;
     this.regions = regions;
     this.regionOf = nearestOf(places, regions.filter((region) => region.level === 0));
-    this.#grid = gridOf(places);
     [this.center, this.zoom] = [[0.5, 0.5], 1];
     this.draw();
   }
@@ -72,7 +74,7 @@ export class Picture {
   }
 
   /** Show the surroundings of a place. */
-  show(x, y, zoom) {
+  show(x, y, zoom = this.zoom) {
     this.center = [x, y];
     this.zoom = Math.min(Math.max(zoom, 0.8), LARGEST_SCALE);
     this.moved();
@@ -101,11 +103,9 @@ export class Picture {
   /** Zoom by a factor around a position on the canvas, which stays where it is. */
   zoomAt(factor, px, py) {
     const before = this.placeAt(px, py);
-    this.zoom = Math.min(Math.max(this.zoom * factor, 0.8), LARGEST_SCALE);
+    this.show(...this.center, this.zoom * factor);
     const after = this.placeAt(px, py);
-    this.center = [this.center[0] + before[0] - after[0], this.center[1] + before[1] - after[1]];
-    this.moved();
-    this.draw();
+    this.show(this.center[0] + before[0] - after[0], this.center[1] + before[1] - after[1]);
   }
 
   /** Zoom by a factor around the point nearest to the middle: in the middle itself may be nothing. */
@@ -118,9 +118,7 @@ export class Picture {
 
   pan(dx, dy) {
     const [sx, sy] = this.#scales();
-    this.center = [this.center[0] - dx / sx, this.center[1] + dy / sy];
-    this.moved();
-    this.draw();
+    this.show(this.center[0] - dx / sx, this.center[1] + dy / sy);
   }
 
   /** Return the place at a position on the canvas, in CSS pixels. The map's y goes up. */
@@ -146,12 +144,22 @@ export class Picture {
     const [right, bottom] = this.placeAt(px + within, py + within);
     let best = -1;
     let least = within;
-    for (const point of inside(this.#grid, this.places, left, bottom, right, top)) {
+    for (const point of this.#within(left, bottom, right, top)) {
       const [x, y] = this.positionOf(this.places[2 * point], this.places[2 * point + 1]);
       const distance = Math.hypot(x - px, y - py);
       if (distance <= least) [best, least] = [point, distance];
     }
     return best;
+  }
+
+  /** Return the points in a rectangle of the map: a hundred thousand are looked through in less than a millisecond. */
+  #within(left, bottom, right, top) {
+    const points = [];
+    for (let point = 0; point < this.count; point += 1) {
+      const [x, y] = [this.places[2 * point], this.places[2 * point + 1]];
+      if (x >= left && x <= right && y >= bottom && y <= top) points.push(point);
+    }
+    return points;
   }
 
   /** Draw with the next frame. */
@@ -185,8 +193,7 @@ export class Picture {
     context.clearRect(0, 0, width, height);
     const visible = this.#visible();
     if (visible && visible.length <= FEW_POINTS) this.#drawDots(visible, palette, ratio);
-    else if (this.zoom <= FAR) this.#drawDensity(palette);
-    else this.#drawImage(visible, palette, ratio);
+    else this.#drawDensity(visible, palette);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.#drawLasso(style);
     const names = new Names(context, style, canvas, this.#occupied(visible));
@@ -202,11 +209,11 @@ export class Picture {
     if (this.zoom <= 4 && this.count > FEW_POINTS) return null;
     const [left, top] = this.placeAt(0, 0);
     const [right, bottom] = this.placeAt(this.canvas.clientWidth, this.canvas.clientHeight);
-    return inside(this.#grid, this.places, left, bottom, right, top);
+    return this.#within(left, bottom, right, top);
   }
 
   #colourOf(point) {
-    return Math.min(this.colours ? this.colours[point] : this.regionOf[point], PALETTES.light.length - 1);
+    return Math.min(this.colours ? this.colours[point] : this.regionOf[point], OTHER);
   }
 
   /** Return whether a point is one of those that the filter leaves. */
@@ -235,75 +242,62 @@ export class Picture {
     });
   }
 
-  /** Draw how many documents are where: cells of some pixels in the colour that most of their documents have. */
-  #drawDensity(palette) {
-    const { canvas, context } = this;
-    const [columns, rows] = [canvas.clientWidth, canvas.clientHeight].map((length) => Math.ceil(length / CELL));
+  /** Call `visit(point, cell)` for the points, or all of them, that are on the canvas, divided into cells of `size` pixels. */
+  #visitCells(points, size, visit) {
+    const [columns, rows] = this.#cells(size);
     const [left, top, sx, sy] = this.#projection();
-    const counts = new Uint16Array(columns * rows * palette.length);
-    for (let point = 0; point < this.count; point += 1) {
-      if (!this.#isLit(point)) continue;
-      const column = Math.floor((left + this.places[2 * point] * sx) / CELL);
-      const row = Math.floor((top - this.places[2 * point + 1] * sy) / CELL);
-      if (column >= 0 && row >= 0 && column < columns && row < rows) counts[(row * columns + column) * palette.length + this.#colourOf(point)] += 1;
+    const count = points ? points.length : this.count;
+    for (let at = 0; at < count; at += 1) {
+      const point = points ? points[at] : at;
+      const column = Math.floor((left + this.places[2 * point] * sx) / size);
+      const row = Math.floor((top - this.places[2 * point + 1] * sy) / size);
+      if (column >= 0 && row >= 0 && column < columns && row < rows) visit(point, row * columns + column);
     }
-    const small = Object.assign(document.createElement("canvas"), { width: columns, height: rows });
-    const image = new ImageData(columns, rows);
-    const inks = palette.map((colour) => Number.parseInt(colour.slice(1), 16));
-    const totals = Array.from({ length: columns * rows }, (_, cell) => counts.subarray(cell * palette.length, (cell + 1) * palette.length).reduce((sum, each) => sum + each, 0));
-    const most = Math.log1p(totals.reduce((high, each) => Math.max(high, each), 1));
-    totals.forEach((total, cell) => {
-      if (!total) return;
-      const of = counts.subarray(cell * palette.length, (cell + 1) * palette.length);
-      const ink = inks[of.indexOf(Math.max(...of))];
-      image.data.set([ink >> 16, (ink >> 8) & 255, ink & 255, 255 * (0.55 + (0.45 * Math.log1p(total)) / most)], 4 * cell);
+  }
+
+  #cells(size) {
+    return [this.canvas.clientWidth, this.canvas.clientHeight].map((length) => Math.ceil(length / size));
+  }
+
+  /** Draw how many documents are where: cells in the colour that most of their documents have. */
+  #drawDensity(points, palette) {
+    const { context } = this;
+    const size = this.zoom <= FAR ? CELL : SMALL_CELL;
+    const [columns, rows] = this.#cells(size);
+    const counts = new Uint32Array(columns * rows);
+    const leads = new Int32Array(columns * rows); // of the colour of a cell: documents of another colour take from it
+    const colours = new Uint8Array(columns * rows);
+    const dimmed = new Uint8Array(columns * rows);
+    this.#visitCells(points, size, (point, cell) => {
+      if (!this.#isLit(point)) {
+        dimmed[cell] = 1;
+        return;
+      }
+      const colour = this.#colourOf(point);
+      if (!leads[cell]) colours[cell] = colour;
+      leads[cell] += colours[cell] === colour ? 1 : -1;
+      counts[cell] += 1;
     });
+    const most = Math.log1p(counts.reduce((high, each) => Math.max(high, each), 1));
+    const inks = palette.map((colour) => Number.parseInt(colour.slice(1), 16));
+    const image = new ImageData(columns, rows);
+    counts.forEach((count, cell) => {
+      if (!count && !dimmed[cell]) return;
+      const ink = inks[count ? colours[cell] : OTHER];
+      const opacity = count ? 0.55 + (0.45 * Math.log1p(count)) / most : DIMMED;
+      image.data.set([ink >> 16, (ink >> 8) & 255, ink & 255, 255 * opacity], 4 * cell);
+    });
+    const small = Object.assign(document.createElement("canvas"), { width: columns, height: rows });
     small.getContext("2d").putImageData(image, 0, 0);
-    context.drawImage(small, 0, 0, columns * CELL * devicePixelRatio, rows * CELL * devicePixelRatio);
+    context.drawImage(small, 0, 0, columns * size * devicePixelRatio, rows * size * devicePixelRatio);
   }
 
   /** Return the cells of the canvas that have a point: names are written beside them. */
   #occupied(visible) {
-    const [columns, rows] = [this.canvas.clientWidth, this.canvas.clientHeight].map((length) => Math.ceil(length / CELL));
-    const [left, top, sx, sy] = this.#projection();
+    const [columns, rows] = this.#cells(CELL);
     const taken = new Uint8Array(columns * rows);
-    const count = visible ? visible.length : this.count;
-    for (let at = 0; at < count; at += 1) {
-      const point = visible ? visible[at] : at;
-      const column = Math.floor((left + this.places[2 * point] * sx) / CELL);
-      const row = Math.floor((top - this.places[2 * point + 1] * sy) / CELL);
-      if (column >= 0 && row >= 0 && column < columns && row < rows) taken[row * columns + column] = 1;
-    }
+    this.#visitCells(visible, CELL, (_, cell) => { taken[cell] = 1; });
     return { taken, columns };
-  }
-
-  /** Write points, or all of them, into the canvas's pixels. */
-  #drawImage(points, palette, ratio) {
-    const { canvas, context, places } = this;
-    const { width, height } = canvas;
-    if (this.#image?.width !== width || this.#image?.height !== height) this.#image = context.createImageData(width, height);
-    const pixels = new Uint32Array(this.#image.data.buffer);
-    pixels.fill(0);
-    const inks = Uint32Array.from(palette, (colour) => {
-      const value = Number.parseInt(colour.slice(1), 16);
-      return (0xff << 24) | ((value & 0xff) << 16) | (value & 0xff00) | (value >> 16); // little-endian RGBA
-    });
-    const [sx, sy] = this.#scales().map((scale) => scale * ratio);
-    const left = width / 2 - this.center[0] * sx;
-    const top = height / 2 + this.center[1] * sy;
-    const size = Math.max(1, Math.round((this.zoom > 3 ? 2.5 : 1.5) * ratio));
-    const count = points ? points.length : this.count;
-    for (let at = 0; at < count; at += 1) {
-      const point = points ? points[at] : at;
-      const px = (left + places[2 * point] * sx) | 0;
-      const py = (top - places[2 * point + 1] * sy) | 0;
-      if (px < 0 || py < 0 || px + size > width || py + size > height) continue;
-      const ink = this.#isLit(point) ? inks[this.#colourOf(point)] : (inks.at(-1) & 0xffffff) | ((255 * DIMMED) << 24);
-      for (let row = 0, first = py * width + px; row < size; row += 1, first += width) {
-        for (let column = 0; column < size; column += 1) pixels[first + column] = ink;
-      }
-    }
-    context.putImageData(this.#image, 0, 0);
   }
 
   #drawLasso(style) {
@@ -321,30 +315,31 @@ export class Picture {
     context.stroke();
   }
 
+  /** Draw a circle around a point; return its position. */
+  #circle(point, radius) {
+    const [px, py] = this.positionOf(this.places[2 * point], this.places[2 * point + 1]);
+    this.context.beginPath();
+    this.context.arc(px, py, radius, 0, 2 * Math.PI);
+    return [px, py];
+  }
+
   #drawHits(style, names) {
     const { context } = this;
-    const ink = style.getPropertyValue("--ink");
-    const surface = style.getPropertyValue("--surface");
-    this.hits.toReversed().forEach((point, at) => {
-      if (this.places[2 * point] === NOWHERE) return;
-      const [px, py] = this.positionOf(this.places[2 * point], this.places[2 * point + 1]);
-      context.beginPath();
-      context.arc(px, py, 10, 0, 2 * Math.PI);
-      context.fillStyle = ink;
+    const placed = this.hits.map((point, at) => ({ point, number: String(at + 1) })).filter(({ point }) => this.places[2 * point] !== NOWHERE);
+    Object.assign(context, { lineWidth: 2, font: `650 11px ${style.fontFamily}`, textAlign: "center", textBaseline: "middle" });
+    context.strokeStyle = style.getPropertyValue("--surface");
+    for (const { point, number } of placed.toReversed()) {
+      const [px, py] = this.#circle(point, 10);
+      context.fillStyle = style.getPropertyValue("--ink");
       context.fill();
-      context.lineWidth = 2;
-      context.strokeStyle = surface;
       context.stroke();
-      context.font = `650 11px ${style.fontFamily}`;
-      context.textAlign = "center";
-      context.textBaseline = "middle";
-      context.fillStyle = surface;
-      context.fillText(String(this.hits.length - at), px, py);
+      context.fillStyle = style.getPropertyValue("--surface");
+      context.fillText(number, px, py);
       names.take(px, py, 11);
-    });
-    for (const point of this.hits.filter((each) => this.places[2 * each] !== NOWHERE)) {
-      const [px, py] = this.positionOf(this.places[2 * point], this.places[2 * point + 1]);
+    }
+    for (const { point } of placed) {
       const title = this.titles.get(point)?.title;
+      const [px, py] = this.positionOf(this.places[2 * point], this.places[2 * point + 1]);
       if (title) names.write(shortened(title), px, py, { weight: 550, apart: 22, rings: 4 });
     }
   }
@@ -352,12 +347,10 @@ export class Picture {
   /** Draw a ring around the point that the pointer is at in the other map. */
   #drawPointed(style) {
     if (this.pointed < 0 || this.places[2 * this.pointed] === NOWHERE) return;
-    const { context } = this;
-    context.beginPath();
-    context.arc(...this.positionOf(this.places[2 * this.pointed], this.places[2 * this.pointed + 1]), 12, 0, 2 * Math.PI);
-    context.lineWidth = 3;
-    context.strokeStyle = style.getPropertyValue("--ink");
-    context.stroke();
+    this.#circle(this.pointed, 12);
+    this.context.lineWidth = 3;
+    this.context.strokeStyle = style.getPropertyValue("--ink");
+    this.context.stroke();
   }
 
   #drawTitles(visible, names) {
@@ -397,25 +390,6 @@ export class Picture {
 }
 
 export const nameOf = (region) => region.terms.join(" · ");
-
-/** Return the corners of the part of the map that is nearer to a region's middle than to any other of its level. */
-export function areaOf(region, regions) {
-  let corners = [[-0.01, -0.01], [1.01, -0.01], [1.01, 1.01], [-0.01, 1.01]];
-  for (const other of regions) {
-    if (other === region || other.level !== region.level) continue;
-    const [dx, dy] = [other.x - region.x, other.y - region.y];
-    const border = (dx * (other.x + region.x) + dy * (other.y + region.y)) / 2;
-    const past = ([x, y]) => dx * x + dy * y - border;
-    corners = corners.flatMap((corner, at) => {
-      const next = corners[(at + 1) % corners.length];
-      const [here, there] = [past(corner), past(next)];
-      const cut = here / (here - there);
-      const crossing = (here < 0) === (there < 0) ? [] : [corner.map((value, axis) => value + cut * (next[axis] - value))];
-      return here <= 0 ? [corner, ...crossing] : crossing;
-    });
-  }
-  return corners.map((corner) => corner.map((value) => Number(value.toFixed(5))));
-}
 
 /** Return the position of the nearest region for each place. */
 function nearestOf(places, regions) {
@@ -513,40 +487,3 @@ class Names {
 }
 
 const shortened = (text) => (text.length > 42 ? `${text.slice(0, 40).trimEnd()}…` : text);
-
-// a grid over the map, to find points near a place
-
-const CELLS = 128;
-
-function gridOf(places) {
-  const count = places.length / 2;
-  const cells = new Uint32Array(count);
-  const starts = new Uint32Array(CELLS * CELLS + 1);
-  for (let point = 0; point < count; point += 1) {
-    cells[point] = cellOf(places[2 * point + 1]) * CELLS + cellOf(places[2 * point]);
-    starts[cells[point] + 1] += 1;
-  }
-  for (let cell = 0; cell < CELLS * CELLS; cell += 1) starts[cell + 1] += starts[cell];
-  const filled = starts.slice();
-  const points = new Uint32Array(count);
-  for (let point = 0; point < count; point += 1) points[filled[cells[point]]++] = point;
-  return { starts, points };
-}
-
-const cellOf = (coordinate) => Math.min(CELLS - 1, Math.max(0, Math.floor(coordinate * CELLS)));
-
-function inside(grid, places, left, bottom, right, top) {
-  const points = [];
-  if (!grid) return points;
-  for (let row = cellOf(bottom); row <= cellOf(top); row += 1) {
-    const first = grid.starts[row * CELLS + cellOf(left)];
-    const last = grid.starts[row * CELLS + cellOf(right) + 1];
-    for (let at = first; at < last; at += 1) {
-      const point = grid.points[at];
-      const x = places[2 * point];
-      const y = places[2 * point + 1];
-      if (x >= left && x <= right && y >= bottom && y <= top) points.push(point);
-    }
-  }
-  return points;
-}

@@ -1,7 +1,7 @@
 // A document in a dialog, at the passage that was found, with everything before and after it.
 
 import { lastPart } from "./conditions.js";
-import { byId, element, langOf, linkOrText } from "./element.js";
+import { button, byId, element, langOf, linkOrText } from "./element.js";
 import { flatten, keyOf, placeOf, titleOf } from "./hits.js";
 import { offsetsOf } from "./marks.js";
 import { blocksOf, isMarkedUp, isProse } from "./markup.js";
@@ -138,7 +138,7 @@ export class Reader {
     const from = Math.max(0, start - AROUND);
     const to = Math.min(text.length, Math.max(end, start) + AROUND);
 
-    const className = `text${isProse(document_.format) ? "" : " source"}${isMarkedUp(document_.format) ? " joined" : ""}`;
+    const className = `text${isProse(document_.format) ? "" : " source"}${isMarkedUp(document_.format) || document_.format === "pdf" ? " joined" : ""}`;
     const blocks = (first, last) => blocksOf(text.slice(first, last), document_.format, 0, last - first, [], null);
     const before = element("div", { className, dir: "auto" }, ...blocks(from, start));
     const rest = Math.max(start, end);
@@ -159,8 +159,8 @@ export class Reader {
   }
 
   #more(label, draw) {
-    const button = element("button", { type: "button", on: { click: () => { draw(); button.remove(); } } }, label);
-    return button;
+    const more = button(label, () => { draw(); more.remove(); });
+    return more;
   }
 
   #toPassage() {

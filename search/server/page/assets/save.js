@@ -1,6 +1,6 @@
 // The hits as a file, and the request for them as a command.
 
-import { byId, element } from "./element.js";
+import { byId, save } from "./element.js";
 import { titleOf } from "./hits.js";
 
 const COLUMNS = ["rank", "index", "score", "title", "uri", "page", "line", "heading", "text"];
@@ -13,7 +13,7 @@ function cell(value) {
 }
 
 /** Return hits as CSV (RFC 4180): a row for each, with a column for each field of their metadata. */
-export function asCsv(hits) {
+function asCsv(hits) {
   const names = [...new Set(hits.flatMap(({ metadata }) => Object.keys(metadata)))];
   const rows = hits.map((hit, at) => [
     ...COLUMNS.map((name) => ({ rank: at + 1, title: titleOf(hit) })[name] ?? hit[name]),
@@ -24,20 +24,17 @@ export function asCsv(hits) {
 }
 
 /** Return a command that asks the same, without what only the page needs. */
-export function asCurl(path, { fields, ...body }) {
+function asCurl(path, { fields, ...body }) {
   const quoted = `'${JSON.stringify(body, null, 1).replaceAll("'", "'\\''")}'`;
   return `curl -s ${new URL(path, document.baseURI).href} -H 'Content-Type: application/json' -d ${quoted}`;
 }
 
 /** @param {function(): {hits: Object[], path: string, body: Object}} shown returns what is shown now */
 export function offerToSave(shown) {
-  const save = (name, type, text) => {
-    const address = URL.createObjectURL(new Blob([text], { type }));
-    element("a", { href: address, download: name }).click();
-    setTimeout(() => URL.revokeObjectURL(address), 10_000);
-  };
-  byId("save-csv").addEventListener("click", () => save("hits.csv", "text/csv", asCsv(shown().hits)));
-  byId("save-json").addEventListener("click", () => save("hits.json", "application/json", JSON.stringify(shown().hits, null, 2)));
+  byId("save-csv").addEventListener("click", () => save("hits.csv", new Blob([asCsv(shown().hits)], { type: "text/csv" })));
+  byId("save-json").addEventListener("click", () => {
+    save("hits.json", new Blob([JSON.stringify(shown().hits, null, 2)], { type: "application/json" }));
+  });
   byId("show-curl").addEventListener("click", () => {
     const { path, body } = shown();
     byId("curl").textContent = asCurl(path, body);
