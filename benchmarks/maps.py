@@ -47,14 +47,14 @@ def neighbours_kept(vectors: Vector, places: NDArray[np.floating], sample: int =
 
 def report(index: Path) -> None:
     store = open_store(str(index))
-    uris, titles, texts, vectors = document_vectors(store)
+    documents, vectors = document_vectors(store)
     project(vectors[:100])  # compiles
     begun = time.perf_counter()
     places = project(vectors)
     seconds = time.perf_counter() - begun
     kept, plain = neighbours_kept(vectors, places), neighbours_kept(vectors, principal_components(vectors))
-    print(f"| {index.stem} | {len(uris):,} | {seconds:.0f} | {kept:.2f} | {plain:.2f} |\n", flush=True)
-    for region in find_regions(places, titles, texts, vectors, stored_analysis("en")):
+    print(f"| {index.stem} | {len(documents):,} | {seconds:.0f} | {kept:.2f} | {plain:.2f} |\n", flush=True)
+    for region in find_regions(places, documents, vectors, stored_analysis("en")):
         if region.level < 2:
             print(f"{'  ' * region.level}* {', '.join(region.terms)} ({region.documents})")
     print()

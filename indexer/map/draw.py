@@ -11,7 +11,7 @@ from indexer.listener import SILENT, Listener
 from indexer.map.file import Map, outdated, read_map, write_map
 from indexer.map.projection import MIN_DOCUMENTS, project, require_umap
 from indexer.map.regions import find_regions
-from indexer.records import Vector
+from indexer.records import Document, Vector
 from indexer.stores.reading.store import Store
 from indexer.stores.words.analysis import stored_analysis
 
@@ -34,14 +34,15 @@ def draw_map(store: Store, listener: Listener = SILENT) -> Map:
         _require_enough(store.address, snapshot.documents)
     require_umap()
     listener.step("reading the vectors")
-    uris, titles, texts, vectors = document_vectors(store)
-    _require_enough(store.address, len(uris))
-    listener.step(f"placing {len(uris):,} documents, after finding their neighbours")
+    documents, vectors = document_vectors(store)
+    _require_enough(store.address, len(documents))
+    listener.step(f"placing {len(documents):,} documents, after finding their neighbours")
     places = project(vectors, listener)
     listener.step("naming the regions")
     with store.snapshot() as snapshot:
         analysis = stored_analysis(snapshot.settings.language)
-    drawn = Map(tuple(uris), places, tuple(find_regions(places, titles, texts, vectors, analysis)))
+    uris = tuple(document.uri for document in documents)
+    drawn = Map(uris, places, tuple(find_regions(places, documents, vectors, analysis)))
     record = write_map(store.derived(), drawn)
     with store.writer() as writer:
         writer.change(lambda settings: replace(settings, map=record))
@@ -71,9 +72,9 @@ def redraw_if_outdated(store: Store, listener: Listener = SILENT) -> list[str]:
     return []
 
 
-def document_vectors(store: Store) -> tuple[list[str], list[str], list[str], Vector]:
-    """Return uri, title, beginning of the text and mean vector of each document that has vectors."""
-    uris, titles, texts = list[str](), list[str](), list[str]()
+def document_vectors(store: Store) -> tuple[list[Document], Vector]:
+    """Return each document that has vectors, with the beginning of its text, and its mean vector."""
+    documents: list[Document] = []
     rows: list[Vector] = []
     for item in store.export():
         if item.vectors is None or not len(item.vectors):
@@ -82,8 +83,6 @@ def document_vectors(store: Store) -> tuple[list[str], list[str], list[str], Vec
         length = float(np.linalg.norm(mean))
         if not length:
             continue
-        uris.append(item.document.uri)
-        titles.append(item.document.title)
-        texts.append(item.document.text[:_CHARACTERS])
+        documents.append(replace(item.document, text=item.document.text[:_CHARACTERS], sections=()))
         rows.append(mean / length)
-    return uris, titles, texts, np.array(rows, np.float32).reshape(len(rows), -1)
+    return documents, np.array(rows, np.float32).reshape(len(rows), -1)

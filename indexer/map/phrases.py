@@ -11,8 +11,11 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import PurePath
 
 from indexer.languages.detect import languages_of
+from indexer.records import Document
+from indexer.sources.formats import SOURCE_CODE
 from indexer.stores.words.analysis import LANGUAGES, UNSPACED, Analysis
 
 _CHARACTERS = 1500
@@ -20,17 +23,22 @@ _CHARACTERS = 1500
 _MAX_WORDS = 3
 """Maximum words of a phrase, and of a script without spaces twice as many characters."""
 _MIN_LINE_DOCUMENTS = 4
-_LINE_SHARE = 0.12
+_LINE_SHARE = 0.02
 """Share of documents from which a line that begins with the same words in each is left out."""
+_PERSON_FIELDS = ("author", "authors", "creator", "from", "to", "cc")
+_COMMENT = re.compile(r'"{3}.*?"{3}|(?m:^[ \t]*(?:#|//|/?\*|--)[^\n]*)', re.DOTALL)
+_ANSWER = re.compile(r"(?:(?:re|fwd?|aw|wg|sv|tr)[ \t]*:\s*)+", re.IGNORECASE)
+"""Beginnings of the subjects of answers and forwarded messages."""
 
 _ADDRESS = re.compile(r"\S+@\S+")
 _NOT_TEXT = re.compile(
     r"(?m:^[ \t]*(?:(?:from[ \t]+\S+[ \t]+import|#[ \t]*include)\b.*|import\b(?=.*\bfrom[ \t]*['\"]).*|"
     r"import[ \t]+[\w.]+(?:[ \t]+as[ \t]+\w+)?(?:[ \t]*,[ \t]*[\w.]+)*[ \t]*;?[ \t]*$|"
     r"\.\.[ \t]+[\w:+-]+::|:[\w -]{1,30}:(?=\s)|(?:`{3,}|~{3,}|:{3,}).*)|\{\{#\w+|(?<=\()[^\W\d_][\w ]{1,27}:)|"
+    r"\b[A-Z][A-Z ]{3,}:|(?i:copyright\b|©)[^\n]*|"
     r"(?:https?:|www\.|file:)\S+|:[\w:+-]+:(?=`)|<[^<>]{0,200}>|\S*[\\/_=]\S*"
 )
-_WORD = re.compile(rf"[{UNSPACED}]+|[^\W\d_{UNSPACED}](?:[\w'’\-]*[^\W_])?")
+_WORD = re.compile(rf"[{UNSPACED}]+|[^\W\d_{UNSPACED}](?:(?:[^\W{UNSPACED}]|['’\-])*[^\W_{UNSPACED}])?|\d+")
 _CLAUSE = re.compile(r"[.,;:!?()\[\]{}\"“”„«»…|/*`+<>。、，；：！？（）「」『』《》〈〉·،؛؟]+|\s[-–—]+\s|\n\s*\n")
 _LABEL = re.compile(r"^\s*(?:[#*=.-]+\s*)?([^\W\d_][^:\n]{0,28}):(?:\s|$)")
 _FUNCTION_CHARACTERS = re.compile("[\u3041-\u309f的了是在和与與之其為为以而及於于個个這这那有不也就都]+")
@@ -44,7 +52,8 @@ _ARABIC_STOP_WORDS = frozenset(
 """The engine has no list for Arabic."""
 _PERSON = re.compile(r"([^\W\d_][^,;:<>()\n]{2,50}?)\s*<[^<>\s]+@[^<>\s]+>")
 """A name before an address."""
-_HASH = re.compile(r"\d.*\d.*\d|^.{26,}$")
+TITLE_CHARACTERS = 60
+_HASH = re.compile(r"^\d|\d.*\d.*\d|^.{26,}$")
 
 Phrase = tuple[str, ...]
 """The stems of a phrase's words."""
@@ -75,13 +84,13 @@ class Phrases:
         return small if forms[small] * 4 > forms.total() else forms.most_common(1)[0][0]
 
 
-def read_phrases(titles: Sequence[str], texts: Sequence[str], analysis: Analysis) -> Phrases:
-    """Return the phrases of documents, given the title and the text of each.
+def read_phrases(documents: Sequence[Document], analysis: Analysis) -> Phrases:
+    """Return the phrases of documents.
 
     Args:
         analysis: analysis of the collection's language, which gives the stem of a word.
     """
-    languages = {"en", *languages_of(texts)} & LANGUAGES.keys() - {analysis.language}
+    languages = {"en", *languages_of([each.text for each in documents])} & LANGUAGES.keys() - {analysis.language}
     others = [Analysis(language) for language in sorted(languages)]  # English: texts of any language quote it
 
     @cache
@@ -94,23 +103,42 @@ def read_phrases(titles: Sequence[str], texts: Sequence[str], analysis: Analysis
         terms = analysis.terms(word)
         return terms[0] if terms and (len(word) > 2 or word.isupper()) else ""
 
-    starts = [text[:_CHARACTERS] for text in texts]
-    common = _common_lines(starts)
+    common = _common_lines([each.text[:_CHARACTERS] for each in documents])
     phrases = Phrases([], [], [], defaultdict(Counter), Counter())
-    for title, start in zip(titles, starts, strict=True):
-        names = _phrases(" | ".join(_PERSON.findall(start)), stem)
+    for document in documents:
+        fields = (str(document.metadata.get(name, "")) for name in _PERSON_FIELDS)
+        names = _phrases(" | ".join([*_PERSON.findall(document.text[:_CHARACTERS]), *fields]), stem)
         phrases.people.update({word for phrase, spelling in names if spelling.istitle() for word in phrase})
-        found: list[Counter[Phrase]] = []
-        for text in (title, "\n".join(_own_lines(start, common)).strip() or start):
-            found.append(Counter())
-            for phrase, spelling in _phrases(text, stem):
-                found[-1][phrase] += 1
+        title, text = _readable(document, common)
+        of_title, of_text = Counter[Phrase](), Counter[Phrase]()
+        for counts, part in ((of_title, title), (of_text, text)):
+            for phrase, spelling in _phrases(part, stem):
+                counts[phrase] += 1
                 phrases.spelling[phrase][spelling] += 1
-        every = found[0] + found[1]
-        phrases.of_titles.append(set(found[0]))
+        whole = tuple(filter(None, map(stem, _WORD.findall(title))))
+        if len(whole) > 1 and len(title) <= TITLE_CHARACTERS and not re.search(r"\d", title):
+            of_title[whole] = 2  # the title of several documents is a phrase that they repeat
+            phrases.spelling[whole][title] += 1
+        every = of_title + of_text
+        phrases.of_titles.append(set(of_title))
         phrases.of_documents.append(set(every))
         phrases.repeated.append({phrase for phrase, count in every.items() if count > 1})
     return phrases
+
+
+def _readable(document: Document, common: set[str]) -> tuple[str, str]:
+    """Return what a person calls a document, and what a person reads in it: of source code its folder and its comments,
+    of a row without a title its table and its cells."""
+    title, path = _ANSWER.sub("", document.title), PurePath(document.path or "")
+    if title == path.stem:
+        title = re.sub(r"[\d_-]+", " ", title).strip()
+    text = document.text[:_CHARACTERS]
+    if document.format in SOURCE_CODE:
+        title, text = f"{path.parent.name} | {title}", "\n".join(_COMMENT.findall(text))
+    own = "\n".join(_own_lines(text, common)).strip()
+    return title or (not own and path.stem) or "", own or "\n\n".join(
+        _LABEL.sub("", line) for line in text.splitlines()
+    )
 
 
 def _phrases(text: str, stem: Callable[[str], str]) -> Iterator[tuple[Phrase, str]]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from indexer.map.names import Names
 from indexer.map.projection import Places
-from indexer.records import Vector
+from indexer.records import Document, Vector
 from indexer.stores.words.analysis import Analysis
 
 LEVELS = (8, 30, 120)
@@ -40,13 +40,11 @@ class Region:
     terms: tuple[str, ...]
 
 
-def find_regions(
-    places: Places, titles: Sequence[str], texts: Sequence[str], vectors: Vector, analysis: Analysis
-) -> list[Region]:
+def find_regions(places: Places, documents: Sequence[Document], vectors: Vector, analysis: Analysis) -> list[Region]:
     """Return the regions of every level.
 
     Args:
-        titles: title of each document, in the order of the places; so are `texts` and `vectors`.
+        documents: in the order of the places; so are `vectors`.
         analysis: analysis of the collection's language. Words with the same stem are one term; stop words are left out.
     """
     regions: list[Region] = []
@@ -57,12 +55,12 @@ def find_regions(
             break
         middles = _middles(places, count)
         nearest = nearest_middle(places, middles)
-        names = names or Names(titles, texts, vectors, analysis)
+        names = names or Names(documents, vectors, analysis)
         for region, terms in enumerate(names.of_regions(nearest, len(middles))):
-            documents = int((nearest == region).sum())
-            if documents:
+            held = int((nearest == region).sum())
+            if held:
                 x, y = middles[region]
-                regions.append(Region(float(x), float(y), level, documents, terms))
+                regions.append(Region(float(x), float(y), level, held, terms))
     return regions
 
 

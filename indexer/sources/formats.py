@@ -103,6 +103,10 @@ for _line in _LANGUAGES.replace("|", "\n").split("\n"):
     if _words := _line.split():
         FORMATS.update(dict.fromkeys(_words[1:], Format(_words[0], "text")))
 
+SOURCE_CODE = frozenset(words[0] for words in map(str.split, _LANGUAGES.replace("|", "\n").split("\n")) if words) - {
+    *("asciidoc", "latex")
+}
+"""Formats whose texts are for a machine and not for a reader, except their comments."""
 
 _NEVER_MBOX = ("eml", "diff")
 """Formats of files that may begin like an mbox: one message, and the patches of git."""

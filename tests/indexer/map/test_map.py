@@ -69,7 +69,8 @@ def test_regions_are_named_by_what_distinguishes_them(by_components: None) -> No
     vectors, topics = clouds(300)
     texts = [f"{TOPICS[topic]} the same words everywhere {number}" for number, topic in enumerate(topics)]
     places = project(vectors)
-    found = find_regions(places, [""] * 300, texts, vectors, stored_analysis("en"))
+    documents = [Document(f"d{number}", text) for number, text in enumerate(texts)]
+    found = find_regions(places, documents, vectors, stored_analysis("en"))
     regions = [region for region in found if region.level == 0]
     assert sum(region.documents for region in regions) == 300
     assert {region.terms for region in regions} == {(topic,) for topic in TOPICS}
@@ -80,11 +81,11 @@ def test_regions_are_named_by_what_distinguishes_them(by_components: None) -> No
     assert np.bincount(nearest).tolist() == [region.documents for region in regions]
 
 
-def named(texts: Sequence[str], titles: Sequence[str] = (), language: str = "en") -> list[tuple[str, ...]]:
+def named(documents: Sequence[str | Document], language: str = "en") -> list[tuple[str, ...]]:
     """The names of three regions, to which documents belong in turn."""
-    vectors, topics = clouds(len(texts))
-    names = Names(titles or [""] * len(texts), texts, vectors, stored_analysis(language))
-    return list(names.of_regions(np.array(topics), 3))
+    vectors, topics = clouds(len(documents))
+    every = [Document(f"d{n}", each) if isinstance(each, str) else each for n, each in enumerate(documents)]
+    return list(Names(every, vectors, stored_analysis(language)).of_regions(np.array(topics), 3))
 
 
 def test_a_name_has_no_stop_word_of_any_language_of_the_collection() -> None:
@@ -136,14 +137,14 @@ def test_a_name_is_what_texts_repeat_and_no_person_and_no_import() -> None:
     ],
 )
 def test_lines_of_prose_that_begin_with_import_are_no_code(line: str, is_text: bool) -> None:
-    phrases = read_phrases([""], [f"{line}\n"], stored_analysis("en"))
+    phrases = read_phrases([Document("d", f"{line}\n")], stored_analysis("en"))
     assert bool(phrases.of_documents[0]) == is_text
 
 
 def test_a_region_without_phrases_of_its_own_has_the_title_of_its_most_central_document() -> None:
     titles = [f"{('Sky', 'Bread', 'Cars')[n % 3]} {chr(97 + n // 3) * 3}" for n in range(60)]
     titles = [title.split()[1] if n // 3 else title for n, title in enumerate(titles)]
-    first, *_ = named([f"{chr(97 + n // 3) * 4} the same" for n in range(60)], titles)
+    first, *_ = named([Document(f"d{n}", f"{chr(97 + n // 3) * 4} the same", titles[n]) for n in range(60)])
     assert first[0] in titles
 
 
@@ -154,7 +155,7 @@ def test_scripts_without_spaces_have_phrases_too() -> None:
 
 def test_few_documents_have_no_regions() -> None:
     none = find_regions(
-        np.zeros((5, 2), np.float32), [""] * 5, ["word"] * 5, np.eye(5, dtype=np.float32), stored_analysis("en")
+        np.zeros((5, 2), np.float32), [Document("d", "word")] * 5, np.eye(5, dtype=np.float32), stored_analysis("en")
     )
     assert none == []
 
@@ -266,7 +267,44 @@ def test_markup_and_labels_are_in_no_name() -> None:
 ```toml
 Rivers (also called: streams)
 """
-    phrases = read_phrases(["Title"], [text], Analysis("en")).of_documents[0]
+    phrases = read_phrases([Document("d", text, "Title")], Analysis("en")).of_documents[0]
     words = {word for phrase in phrases for word in phrase}
     assert {"literalinclud", "lineno", "includ", "toml", "also", "call"} & words == set()
     assert {("river",), ("stream",), ("moon",), ("owl",)} <= phrases
+
+
+def test_rows_are_named_by_their_table_and_code_by_its_folder_and_comments() -> None:
+    """Column names, identifiers and licences occur in the region alone, and say nothing of it."""
+    documents = [
+        (
+            Document(f"{n}", f"purchased: {n}\nserial: {n:07}", path="/files/inventory.csv", format="csv"),
+            Document(
+                f"{n}", f"def rows_of(value{n}):\n    return value", "m", path="/files/parser/m.py", format="python"
+            ),
+            Document(f"{n}", f"You bake bread {chr(97 + n % 26) * 4}", f"Bread {n}"),
+        )[n % 3]
+        for n in range(60)
+    ]
+    assert named(documents) == [("inventory",), ("parser",), ("bread",)]
+
+
+def test_messages_are_named_by_their_subjects_and_not_by_their_writers() -> None:
+    writers = ("Marta Lindqvist", "Tom Okafor")
+    topics = ("Relaunch of the website", "Printer on the second floor")
+    documents = [
+        Document(
+            f"{n}",
+            f"Hi,\n{writers[n % 2]} said {chr(97 + n % 26) * 4}.",
+            f"Re: {topics[n // 3 % 2]}",
+            {"from": writers[n % 2]},
+        )
+        if n % 3 == 0
+        else Document(f"{n}", ("bread and flour", "brakes of cars")[n % 3 - 1])
+        for n in range(60)
+    ]
+    assert set(named(documents)[0]) == set(topics)
+
+
+def test_a_number_parts_words() -> None:
+    phrases = read_phrases([Document("d", "Type 2 diabetes of 12 people")], Analysis("en"))
+    assert phrases.of_documents == [{("type",), ("diabet",), ("peopl",)}]
