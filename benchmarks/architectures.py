@@ -157,8 +157,11 @@ REAL_SIZES: dict[str, tuple[str, dict[str, Any]]] = {
     "BERT base": ("bert", _BERT_BASE),
     "XLM-R base": ("xlm-roberta", _ROBERTA_BASE),
     "MPNet base": ("mpnet", _ROBERTA_BASE),
+    "DistilBERT": ("distilbert", {}),
     "ModernBERT base": ("modernbert", {}),
     "Nomic": ("nomic_bert", {}),
+    "GTE base": ("gte", {}),
+    "EuroBERT 210m": ("eurobert", {}),
     "EmbeddingGemma": (
         "gemma3_text",
         {

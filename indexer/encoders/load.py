@@ -322,10 +322,10 @@ def _require_float32(checkpoint: Checkpoint, precision: Precision) -> None:
 def _transformer(
     place: Path, fingerprint: str, dtype: torch.dtype, device: str, trust_remote_code: bool
 ) -> Transformer:
-    from indexer.encoders.torch import automodel, bert
+    from indexer.encoders.torch import automodel, native
 
-    if device == "cpu" and bert.readable(place):
-        return bert.Bert(place, dtype)
+    if device == "cpu" and native.settings(place) is not None:
+        return native.Native(place, dtype)
     return automodel.AutoModel(place, dtype, device, trust_remote_code)
 
 

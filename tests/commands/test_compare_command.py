@@ -18,7 +18,7 @@ import scipy.stats
 
 from indexer import Document
 from indexer.encoders import fit_post, load_encoder
-from indexer.encoders.torch import bert
+from indexer.encoders.torch import native
 from indexer.errors import BadInput, ModelError
 from search.evaluation import contenders
 from search.evaluation.compare import compare
@@ -128,13 +128,13 @@ def test_recipes_of_one_model_share_one_forward_pass(
     model: str, sts: JudgedPairs, retrieval: Retrieval, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     passed: list[int] = []
-    states = bert.Bert.states
+    states = native.Native.states
 
-    def counting(self: bert.Bert, batch: Any, wanted: Sequence[int]) -> Any:
+    def counting(self: native.Native, batch: Any, wanted: Sequence[int]) -> Any:
         passed.append(sum(count for count, _ in batch.runs))
         return states(self, batch, wanted)
 
-    monkeypatch.setattr(bert.Bert, "states", counting)
+    monkeypatch.setattr(native.Native, "states", counting)
     monkeypatch.setattr("search.evaluation.compare.measure_speeds", lambda encoders, texts: [1.0] * len(encoders))
     recipes = [f"{model}:{rest}" for rest in ("mean", "cls@-2", "max@0,3+concat", "mean@2+center", "mean@2+whiten+8")]
     compare(recipes, [sts], retrieval)

@@ -76,7 +76,7 @@ def require_layers(encoder: Encoder) -> TorchEncoder:
 
 
 def _pair_states(encoder: TorchEncoder, tokens: Sequence[Token], wanted: Sequence[int]) -> dict[int, torch.Tensor]:
-    """Return hidden states (tokens, hidden) of a pair by layer, from transformers: bert.py computes only segment 0."""
+    """Return hidden states (tokens, hidden) of a pair by layer, from transformers: native.py reads only segment 0."""
     import torch
 
     from indexer.encoders.torch.automodel import load_transformer

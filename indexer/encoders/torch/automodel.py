@@ -16,17 +16,8 @@ if TYPE_CHECKING:
     import torch
 
 _FROM_PADDING = (
-    "roberta",
-    "xlm-roberta",
-    "xlm-roberta-xl",
-    "roberta-prelayernorm",
-    "camembert",
-    "mpnet",
-    "data2vec-text",
-    "esm",
-    "ibert",
-    "longformer",
-    "xmod",
+    *("roberta", "xlm-roberta", "xlm-roberta-xl", "roberta-prelayernorm", "camembert", "mpnet"),
+    *("data2vec-text", "esm", "ibert", "longformer", "xmod"),
 )
 """Architectures that number positions from the padding id + 1, so that they read fewer tokens than positions."""
 

@@ -1,6 +1,6 @@
 """The encoder on torch: it batches texts, runs the transformer once, and computes the vectors of each recipe.
 
-The transformer is in bert.py or automodel.py; layers, pooling and dense modules are in pooling_head.py.
+The transformer is in native.py or automodel.py; layers, pooling and dense modules are in pooling_head.py.
 """
 
 from __future__ import annotations

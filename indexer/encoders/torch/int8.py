@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from indexer.encoders.recipes.port import Role
 from indexer.encoders.recipes.probes import PROBES
 from indexer.encoders.recipes.recipe import Recipe
-from indexer.encoders.torch.bert import Bert
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.encoders.torch.int8_layers import multiplies_int8, observing, quantise
+from indexer.encoders.torch.native import Native
 from indexer.errors import ModelError
 from indexer.records import Vector
 
@@ -52,9 +52,10 @@ class Int8Encoder:
 
     def __init__(self, exact: TorchEncoder) -> None:
         """Raises ModelError if the transformer or this CPU cannot compute in eight bits."""
-        if not isinstance(exact.transformer, Bert):
+        if not (isinstance(exact.transformer, Native) and exact.transformer.has_int8):
             raise ModelError(
-                f"model {exact.recipe.model!r} cannot run in int8: only BERT, RoBERTa and XLM-RoBERTa on a CPU can"
+                f"model {exact.recipe.model!r} cannot run in int8: only BERT, RoBERTa, XLM-RoBERTa, MPNet and "
+                "DistilBERT on a CPU can"
             )
         if not multiplies_int8():
             raise ModelError("this CPU has no products of 8-bit integers (VNNI or AMX): choose float32, or auto")
@@ -87,7 +88,7 @@ class Int8Encoder:
         sample = texts[:: -(-len(texts) // SAMPLE_TEXTS)]
         observed = observing(self.exact)
         observed.encode(sample[::2], truncate=True)
-        assert isinstance(observed.transformer, Bert)
+        assert isinstance(observed.transformer, Native)
         self._quantised = dataclasses.replace(self.exact, transformer=quantise(observed.transformer))
         expected, actual = (each.encode(sample[1::2], truncate=True) for each in (self.exact, self._quantised))
         cosines = (expected * actual).sum(axis=1)

@@ -13,13 +13,14 @@ import torch
 from hardware import FLOAT32, needs_vnni
 from opened import snapshot_of
 
+from benchmarks.architectures import make_folder
 from indexer import Index
 from indexer.encoders import load_encoder
 from indexer.encoders.chain.parts import without_int8
-from indexer.encoders.torch.bert import Bert
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.encoders.torch.int8 import Int8Encoder
 from indexer.encoders.torch.int8_layers import observing, quantise
+from indexer.encoders.torch.native import Native
 from indexer.errors import ModelError
 
 vnni = needs_vnni()
@@ -37,7 +38,7 @@ def test_a_layer_is_the_sums_of_rounded_numbers(encoder: Int8Encoder, sentences:
     """Weights and inputs are rounded here as the method says, and multiplied in float64."""
     seen = observing(encoder.exact)
     seen.encode(sentences)
-    assert isinstance(seen.transformer, Bert)
+    assert isinstance(seen.transformer, Native)
     observed = seen.transformer.blocks[1].feed_forward
     layer = quantise(seen.transformer).blocks[1].feed_forward
     plain = encoder.exact.transformer.blocks[1].feed_forward  # type: ignore[attr-defined]
@@ -56,10 +57,10 @@ def test_a_layer_is_the_sums_of_rounded_numbers(encoder: Int8Encoder, sentences:
     grain = (observed.high - observed.low) / 255  # type: ignore[attr-defined]
     inner = ((inner / grain).round() * grain).clamp(observed.low - grain, observed.high + grain)  # type: ignore[attr-defined]
     expected = inner @ rows(down).double().T + plain.down.bias + x
-    found = layer(x)
+    found = layer(x, x)
     # A number on the edge between two steps may fall to either side.
     assert (found - expected).abs().max() < 3 * grain * down.abs().max()
-    assert (found - plain(x)).abs().mean() < 0.03 * plain(x).abs().mean()
+    assert (found - plain(x, x)).abs().mean() < 0.03 * plain(x, x).abs().mean()
 
 
 @vnni
@@ -98,17 +99,29 @@ def test_the_default_model_stays_close_to_itself(sentences: list[str]) -> None:
     assert 0.99 < (found * whole).sum(axis=1).min() < 0.9999
 
 
+@vnni
+@pytest.mark.parametrize("kind", ["mpnet", "distilbert"])
+def test_other_architectures_with_bert_s_feed_forward_layer(
+    tiny: Callable[[str], Path], sentences: list[str], kind: str
+) -> None:
+    eight = load_encoder(f"{tiny(kind)}:mean", precision="int8").encode(sentences)
+    assert 0.98 < (eight * load_encoder(f"{tiny(kind)}:mean").encode(sentences)).sum(axis=1).min() < 0.99999
+
+
 @pytest.mark.parametrize(
     ("kind", "settings", "said"),
     [
-        ("mpnet", {}, "cannot run in int8: only BERT, RoBERTa"),
+        ("nomic_bert", {}, "cannot run in int8: only BERT, RoBERTa, XLM-RoBERTa, MPNet and DistilBERT on a CPU can"),
         ("bert", {"runtime": "openvino"}, "int8 runs only on torch"),
         ("bert", {"precision": "int4"}, "precision 'int4' is not one of auto, float32, bfloat16, int8"),
     ],
 )
-def test_what_cannot_run_in_int8(tiny: Callable[[str], Path], kind: str, settings: Any, said: str) -> None:
+def test_what_cannot_run_in_int8(
+    tiny: Callable[[str], Path], tmp_path: Path, kind: str, settings: Any, said: str
+) -> None:
+    folder = tiny(kind) if kind == "bert" else make_folder(kind, tmp_path / kind)
     with pytest.raises(ModelError, match=re.escape(said)):
-        load_encoder(f"{tiny(kind)}:mean", **{"precision": "int8", **settings})
+        load_encoder(f"{folder}:mean", **{"precision": "int8", **settings})
 
 
 def test_a_cpu_without_products_of_8_bits_says_so(tiny: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:

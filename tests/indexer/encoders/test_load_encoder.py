@@ -24,7 +24,7 @@ from indexer.encoders.load import load_recipe
 from indexer.encoders.machine.runtime import Runtime
 from indexer.encoders.recipes import locate
 from indexer.encoders.recipes.recipe import Recipe, RecipeSpec
-from indexer.encoders.torch import bert
+from indexer.encoders.torch import native
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.encoders.torch.pooling import Packed
 from indexer.errors import BadInput, ModelError, TextTooLong
@@ -60,11 +60,11 @@ def test_bfloat16_runs_where_the_cpu_cannot_pack_it(
     tiny: Callable[[str], Path], sentences: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exact = load_encoder(tiny("bert"), precision="float32").encode(sentences)
-    monkeypatch.setattr(bert, "_packs_bfloat16", lambda: False)
+    monkeypatch.setattr(native, "_packs_bfloat16", lambda: False)
     load._transformer.cache_clear()  # one with packed weights may be kept there
     plain = load_encoder(tiny("bert"), precision="bfloat16")
     assert isinstance(plain, TorchEncoder)
-    assert isinstance(plain.transformer, bert.Bert)
+    assert isinstance(plain.transformer, native.Native)
     assert plain.transformer.blocks[0].query._packed is None
     assert (exact * plain.encode(sentences)).sum(1).min() > 0.998  # .9990 to .9996, by the vocabulary that was trained
     load._transformer.cache_clear()
@@ -78,13 +78,13 @@ def test_batches_that_run_side_by_side_give_the_vectors_of_batches_in_a_row(
     monkeypatch.setattr(TorchEncoder, "batch_tokens", 30)
     texts = [f"{one} {other}" for one in sentences[:2] for other in sentences]
     seen: set[str] = set()
-    states = bert.Bert.states
+    states = native.Native.states
 
-    def watched(self: bert.Bert, batch: Packed, wanted: Sequence[int]) -> dict[int, torch.Tensor]:
+    def watched(self: native.Native, batch: Packed, wanted: Sequence[int]) -> dict[int, torch.Tensor]:
         seen.add(threading.current_thread().name.rpartition("_")[0])
         return states(self, batch, wanted)
 
-    monkeypatch.setattr(bert.Bert, "states", watched)
+    monkeypatch.setattr(native.Native, "states", watched)
     threads = torch.get_num_threads()
     found = {}
     try:

@@ -35,8 +35,8 @@ from indexer.encoders.load import load_recipe
 from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.recipes.locate import fingerprint
 from indexer.encoders.static.encoder import StaticEncoder
-from indexer.encoders.torch.bert import Bert
 from indexer.encoders.torch.encoder import TorchEncoder
+from indexer.encoders.torch.native import Native
 from indexer.errors import ModelError, TextTooLong
 from search.cli.program import cli
 
@@ -69,7 +69,7 @@ def test_every_form_of_weights_takes_the_native_path(copy: Path, sentences: list
         sharded(copy, kind.rpartition(".")[2])
     encoder = load_encoder(copy, precision="float32")
     assert isinstance(encoder, TorchEncoder)
-    assert isinstance(encoder.transformer, Bert)
+    assert isinstance(encoder.transformer, Native)
     assert np.abs(encoder.encode(sentences) - wanted).max() < FLOAT32
 
 

@@ -1,0 +1,112 @@
+"""The native forward pass: every architecture against transformers, and what it leaves to transformers."""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+
+from benchmarks.architectures import ARCHITECTURES, make_folder
+from indexer.encoders.torch.automodel import AutoModel
+from indexer.encoders.torch.native import Native, settings
+from indexer.encoders.torch.pooling import Packed
+
+NATIVE = ("roberta", "xlm-roberta", "mpnet", "distilbert", "modernbert", "nomic_bert", "gte", "eurobert")
+
+
+def folder_of(name: str, folder: Path, **changed: Any) -> Path:
+    return make_folder(name, folder, {**ARCHITECTURES[name][1], "max_position_embeddings": 514, **changed})
+
+
+def batch_of(lengths: list[int]) -> Packed:
+    ids = torch.randint(999, 30_000, (sum(lengths),), generator=torch.Generator().manual_seed(1))
+    return Packed(ids, [(len(list(same)), length) for length, same in groupby(lengths)])
+
+
+def assert_same_states(folder: Path, batch: Packed) -> None:
+    """Compare all layers with those of transformers in float32, and the last one in bfloat16."""
+    native, library = Native(folder, torch.float32), AutoModel(folder, torch.float32, "cpu", False)
+    assert (native.layers, native.hidden, native.positions) == (library.layers, library.hidden, library.positions)
+    last = native.layers
+    with torch.inference_mode():
+        ours, theirs = (model.states(batch, range(last + 1)) for model in (native, library))
+        half = Native(folder, torch.bfloat16).states(batch, [last])[last]
+    for layer, state in theirs.items():
+        assert (ours[layer] - state).abs().max() < 1e-4
+    assert torch.cosine_similarity(half.float(), theirs[last], dim=-1).min() > 0.999
+
+
+@pytest.mark.parametrize("name", NATIVE)
+def test_the_states_of_texts_of_all_lengths_are_those_of_transformers(name: str, tmp_path: Path) -> None:
+    """Lengths from 1 to 300, which is longer than ModernBERT's local window; several short texts share a window."""
+    lengths = [300, 299, 150, 64, 33, 32, 31, 18, 17, 17, 16, 16, 16, 15, 9, 8, 8, 8, 8, 7, 5, 5, 3, 2, 2, 1, 1, 1]
+    assert_same_states(folder_of(name, tmp_path / name), batch_of(lengths))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NATIVE)
+def test_the_states_of_each_length_are_those_of_transformers(name: str, tmp_path: Path) -> None:
+    assert_same_states(folder_of(name, tmp_path / name), batch_of(list(range(300, 0, -1))))
+
+
+def test_heads_that_share_keys_and_values(tmp_path: Path) -> None:
+    folder = folder_of("eurobert", tmp_path / "model", num_attention_heads=4, num_key_value_heads=1)
+    assert_same_states(folder, batch_of([40, 7, 7, 1]))
+
+
+@pytest.mark.parametrize("name", ["roberta", "mpnet"])
+def test_padding_that_stands_in_a_text_has_no_position(name: str, tmp_path: Path) -> None:
+    batch = batch_of([20, 6, 6, 6, 1])
+    for place in (3, 4, 20, 27):
+        batch.ids[place] = 1
+    assert_same_states(folder_of(name, tmp_path / name), batch)
+
+
+def test_settings_of_modernbert_that_were_written_before_transformers_5(tmp_path: Path) -> None:
+    folder = folder_of("modernbert", tmp_path / "model", num_hidden_layers=4)
+    config = json.loads((folder / "config.json").read_text())
+    new = settings(folder)
+    del config["rope_parameters"], config["layer_types"]
+    old = {"global_rope_theta": 160_000.0, "local_rope_theta": 10_000.0, "global_attn_every_n_layers": 3}
+    (folder / "config.json").write_text(json.dumps({**config, **old}))
+    assert new is not None
+    assert settings(folder)["reaches"] == new["reaches"]  # type: ignore[index]
+    assert [reach.tokens for reach in new["reaches"]] == [None, 8, 8, None]
+    assert_same_states(folder, batch_of([60, 20, 9]))
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        ("bert", {"position_embedding_type": "relative_key"}),
+        ("bert", {"is_decoder": True}),
+        ("mpnet", {"pad_token_id": 0}),
+        ("distilbert", {"activation": "relu"}),
+        ("modernbert", {"hidden_activation": "quick_gelu"}),
+        ("modernbert", {"attention_bias": True}),
+        ("modernbert", {"layer_types": ["full_attention", "chunked_attention", "full_attention"]}),
+        ("modernbert", {"num_hidden_layers": 5}),
+        ("nomic_bert", {"rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 1000.0}}),
+        ("nomic_bert", {"rope_parameters": {"rope_type": "default", "rope_theta": 1e3, "partial_rotary_factor": 0.5}}),
+        ("nomic_bert", {"head_dim": 16}),
+        ("gte", {"rope_scaling": {"type": "ntk", "factor": 8.0}}),
+        ("gte", {"quantization_config": {"bits": 4}}),
+        ("eurobert", {"mlp_bias": True}),
+        ("eurobert", {"auto_map": {"AutoModel": "own.Own"}}),
+        ("albert", {}),
+    ],
+)
+def test_settings_that_are_not_known_are_left_to_transformers(
+    name: str, changed: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "model.safetensors").touch()
+    kind, small = ARCHITECTURES[name]
+    config = getattr(transformers, f"{kind}Config")(**{**small, "pad_token_id": 1}).to_dict()
+    for given, known in ((config, name != "albert"), ({**config, **changed}, False)):
+        (tmp_path / "config.json").write_text(json.dumps(given))
+        assert (settings(tmp_path) is not None) == known
