@@ -31,7 +31,7 @@ main(sys.argv[1:])
 """
 _ESCAPE = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-Z=>])")
 
-UP, F2, F3, PAGE_DOWN, CTRL_C, CTRL_D = "\x1b[A", "\x1bOQ", "\x1bOR", "\x1b[6~", "\x03", "\x04"
+UP, F2, F3, PAGE_DOWN, CTRL_C, CTRL_D, CTRL_U = "\x1b[A", "\x1bOQ", "\x1bOR", "\x1b[6~", "\x03", "\x04", "\x15"
 
 
 class Terminal:
@@ -130,15 +130,17 @@ def test_questions_pages_modes_filters_and_hits(terminal: Terminal, here: Path) 
     assert "read as conditions: -5, +notfound; --literal asks for the text as it stands" in answer
     terminal.ask("moon\r", " 2  ")
     terminal.ask("9\r", "there is no hit 9")
-    terminal.ask(":filter size > 99\r", "no hits")
-    terminal.ask(":filter sizes > 1\r", "sizes")  # an error is a line, and the earlier filter stays
-    terminal.ask(":filter\r", " 2  ")
+    terminal.ask(":filter\r", "filter:")
+    terminal.ask("size > 99\r", "no hits")
+    terminal.ask(F3, "filter: size > 99")
+    terminal.ask(f"{CTRL_U}sizes > 1\r", "no document has a field")  # an error is a line, and the earlier filter stays
+    terminal.ask(F3, "filter: size > 99")
+    terminal.ask(f"{CTRL_U}\r", " 2  ")
     answer = terminal.ask(F2, " 2  ")  # words, then hybrid, then dense
     assert terminal.read("\n")
-    assert "(cosine" in answer or terminal.ask(F2, "(cosine")
+    assert "(cosine" in answer or terminal.ask(":mode\r", "(cosine")
     terminal.ask(F3, "filter:")
     terminal.ask("size < 1\r", "no ")
-    terminal.ask(":mode fuzzy\r", "there are dense, words, hybrid")
     terminal.ask(":nonsense\r", "not a command")
     terminal.ask("half typed" + CTRL_C, "?")
     assert terminal.end() == 0

@@ -29,14 +29,13 @@ _HELP = """\
 a question        rank the documents by it; "a phrase", +word and -word in it are conditions
 3                 open hit 3 in VISUAL or EDITOR; Enter alone opens the first one of the page
 :next             the next page of hits; also Page Down
-:mode MODE        dense, words or hybrid; F2 changes it and asks the question again
-:filter FILTER    only documents that match; F3 edits the filter, and an empty one allows all
-:k N              how many hits to print on a page
+:mode             the next of dense, words and hybrid, and the question again; also F2
+:filter           edits the filter, and an empty one allows all; also F3
 :similar 3        rank the documents that are near to hit 3
 :quit             also Ctrl-D"""
 
-_MODE_KEY, _FILTER_KEY, _NEXT_KEY = ":mode-key", ":filter-key", ":next"
-"""The results of the prompt for keys that are pressed in the middle of a question."""
+_KEYS = {"pagedown": ":next", "f2": ":mode", "f3": ":filter"}
+"""The commands that keys give in the middle of a question."""
 
 
 def can_prompt() -> bool:
@@ -89,7 +88,7 @@ class Prompt:
                 continue
             except EOFError:
                 return
-            if line in (":quit", ":q"):
+            if line == ":quit":
                 return
             try:
                 self._obey(line, session)
@@ -117,12 +116,8 @@ class Prompt:
         name, _, rest = line.partition(" ")
         commands: Mapping[str, Callable[[str], None]] = {
             ":next": self._next_page,
-            ":n": self._next_page,
-            ":mode": self._choose_mode,
-            _MODE_KEY: self._change_mode,
-            ":filter": self._set_filter,
-            _FILTER_KEY: lambda _: self._edit_filter(session),
-            ":k": self._set_k,
+            ":mode": self._change_mode,
+            ":filter": lambda _: self._edit_filter(session),
             ":similar": self._similar,
             ":help": lambda _: say(_HELP),
         }
@@ -137,11 +132,6 @@ class Prompt:
             say(f"{line}: not a command; :help names them")
         else:
             self._begin(lambda k: self._searcher.answer(self._query(line, k)))
-
-    def _modes(self) -> tuple[Mode, ...]:
-        from search.query import Mode
-
-        return get_args(Mode)
 
     def _query(self, text: str, k: int) -> Query:
         return self._ask(text=text, k=k, mode=self._mode, where=resolve_where(self._where))
@@ -176,24 +166,11 @@ class Prompt:
         self._first, self._hits = first, hits.hits
         self._show(replace(hits, hits=hits.hits[first - 1 :]), first)
 
-    def _choose_mode(self, name: str) -> None:
-        mode = next((each for each in self._modes() if each == name), None)
-        if mode is None:
-            say(f"the mode is {self._mode}; there are {', '.join(self._modes())}")
-            return
-        self._mode = mode
-        self._again()
-
     def _change_mode(self, _: str) -> None:
-        modes = self._modes()
-        self._mode = modes[(modes.index(self._mode) + 1) % len(modes)]
-        self._again()
+        from search.query import Mode
 
-    def _set_k(self, number: str) -> None:
-        if not number.isdecimal() or not int(number):
-            say(f"a page has {self._k} hits; give a number above 0")
-            return
-        self._k = int(number)
+        modes: tuple[Mode, ...] = get_args(Mode)
+        self._mode = modes[(modes.index(self._mode) + 1) % len(modes)]
         self._again()
 
     def _similar(self, rank: str) -> None:
@@ -203,16 +180,13 @@ class Prompt:
             self._begin(lambda k: self._searcher.answer(self._like(hit.uri, k)))
 
     def _edit_filter(self, session: PromptSession[str]) -> None:
+        """Ask for a filter from now on. One that cannot be read, or that the index cannot answer, is not kept."""
         try:
             text = session.prompt("filter: ", default=self._where or "", bottom_toolbar='year >= 2020 and lang = "en"')
         except (KeyboardInterrupt, EOFError):
             return
-        self._set_filter(text.strip())
-
-    def _set_filter(self, text: str) -> None:
-        """Use a filter from now on. A filter that cannot be read, or that the index cannot answer, is not kept."""
-        resolve_where(text or None)
-        earlier, self._where = self._where, text or None
+        resolve_where(text.strip() or None)
+        earlier, self._where = self._where, text.strip() or None
         try:
             self._again()
         except LikewiseError:
@@ -253,7 +227,7 @@ def _keys(interrupted: Callable[[str], None]) -> KeyBindings:
 
         return press
 
-    for key, line in (("f2", _MODE_KEY), ("f3", _FILTER_KEY), ("pagedown", _NEXT_KEY)):
+    for key, line in _KEYS.items():
         keys.add(key)(end_with(line))
     return keys
 
