@@ -28,14 +28,11 @@ class LocalEngine:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder.absolute()  # the process may change its working folder later
+        self.address = str(self._folder)
         self._draft: drafts.Draft | None = None
         self._is_exclusive = False
         # Stores in use are shared, because a lock is re-entrant in one object alone.
         self._stores: WeakValueDictionary[Slot, LocalStore] = WeakValueDictionary()
-
-    @property
-    def address(self) -> str:
-        return str(self._folder)
 
     def close(self) -> None:
         for store in list(self._stores.values()):

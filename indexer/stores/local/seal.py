@@ -16,13 +16,7 @@ from indexer.stores.local.catalog import queries
 from indexer.stores.local.catalog.rows import highest_id
 from indexer.stores.local.catalog.views import View, Views
 from indexer.stores.local.disk.failpoint import failpoint
-from indexer.stores.local.segments.faiss_segment import (
-    APPROXIMATE,
-    EXACT,
-    MIN_APPROXIMATE_ROWS,
-    build_approximate,
-    build_exact,
-)
+from indexer.stores.local.segments.faiss_segment import APPROXIMATE, EXACT, MIN_APPROXIMATE_ROWS, build
 from indexer.stores.local.segments.files import SegmentFile
 
 if TYPE_CHECKING:
@@ -120,15 +114,11 @@ def _recall(view: View) -> float:
 def _build(catalog: Catalog, folder: Path, view: View, first_id: int, kind: str) -> None:
     """Seal every passage from `first_id` on into a new segment that replaces the segments from there on."""
     passages, documents = queries.live_ids(view, first_id)
-    name, segments = secrets.token_hex(8), folder / "segments"
-    rows = queries.vectors_from(view, first_id, _BATCH_ROWS)
-    content = (segments, name, view.state.dimensions, passages, documents, rows)
-    if not len(passages):
-        recorded = SegmentFile(name, EXACT, 0, 0, "", "")
-    elif kind == APPROXIMATE:
-        recorded = build_approximate(*content, recall=_recall(view))
-    else:
-        recorded = build_exact(*content)
+    name, rows = secrets.token_hex(8), queries.vectors_from(view, first_id, _BATCH_ROWS)
+    recorded = SegmentFile(name, EXACT, 0, 0, "", "")
+    if len(passages):
+        recall = _recall(view) if kind == APPROXIMATE else None
+        recorded = build(folder / "segments", name, view.state.dimensions, passages, documents, rows, recall)
     catalog.add_segment(recorded, first_id, highest_id(view.connection, "passage"))
 
 

@@ -32,26 +32,17 @@ if TYPE_CHECKING:
 class LocalStore(Store):
     """A `Store` in a folder. Reads are safe from any thread; writes take the writer lock."""
 
+    is_building_words = False
+
     def __init__(self, folder: Path, engine: Engine) -> None:
-        self._folder, self._engine = folder, engine
+        self.address, self.engine = str(folder), engine
+        self._folder = folder
         self._views = Views(folder)
         self._words = WordReader(folder)
         self._lock = WriterLock(folder)
         self._process, self._inherited = os.getpid(), list[object]()
         self._writer: LocalWriter | None = None
         self._depth = 0
-
-    @property
-    def engine(self) -> Engine:
-        return self._engine
-
-    @property
-    def address(self) -> str:
-        return str(self._folder)
-
-    @property
-    def is_building_words(self) -> bool:
-        return False
 
     def committed_at(self) -> float | None:
         try:

@@ -57,6 +57,7 @@ class PostgresEngine:
                 replaces has them, or one for each node.
         """
         self._address, self._shards = address, shards
+        self.address = address.shown
         self._draft = ""
         self._guard: DeadlineConnection | None = None
         self._is_exclusive = False
@@ -67,10 +68,6 @@ class PostgresEngine:
     def at(cls, address: str, shards: int | None = None) -> PostgresEngine:
         """Return the engine of the URI of an index."""
         return cls(parse_address(address), shards)
-
-    @property
-    def address(self) -> str:
-        return self._address.shown
 
     def close(self) -> None:
         for store in list(self._stores.values()):

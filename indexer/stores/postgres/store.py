@@ -31,20 +31,13 @@ class PostgresStore(Store):
     """A `Store` in a database. Reads are safe from any thread, and any number of processes write at once."""
 
     def __init__(self, address: Address, engine: Engine) -> None:
-        self._address, self._engine = address, engine
+        self.address, self.engine = address.shown, engine
+        self._address = address
         self._connections = Connections(address)
         self._views = Views(address, self._connections)
         self._words = WordReplicas(self._views)
         self._process, self._lock, self._writer = os.getpid(), threading.RLock(), PostgresWriter(self._views)
         self._depth = 0
-
-    @property
-    def engine(self) -> Engine:
-        return self._engine
-
-    @property
-    def address(self) -> str:
-        return self._address.shown
 
     @property
     def is_building_words(self) -> bool:

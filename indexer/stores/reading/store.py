@@ -122,13 +122,11 @@ class Writer(Protocol):
 class Store(Protocol):
     """The place where one index is stored. Safe to share among threads, and usable after a fork."""
 
-    @property
-    def engine(self) -> Engine:
-        """The engine of this index's address, where this index is the live one."""
+    engine: Engine
+    """The engine of this index's address, where this index is the live one."""
 
-    @property
-    def address(self) -> str:
-        """The address to show in messages: a path, or a DSN without its password."""
+    address: str
+    """The address to show in messages: a path, or a DSN without its password."""
 
     def _view(self, deadline: Deadline = NEVER) -> AbstractContextManager[View]:
         """Begin a transaction for the length of a block."""
@@ -234,9 +232,8 @@ class Engine(Protocol):
     An index is in a `Slot`. life_cycle.py has everything that is made of these verbs, such as a copy and a rebuild.
     """
 
-    @property
-    def address(self) -> str:
-        """The address to show in messages: a path, or a DSN without its password."""
+    address: str
+    """The address to show in messages: a path, or a DSN without its password."""
 
     def exists(self, slot: Slot = "live") -> bool:
         """Return whether there is an index in a slot. It may be damaged.

@@ -74,42 +74,35 @@ class Reach:
     candidates: int
 
 
-def build_exact(
+def build(
     folder: Path,
     name: str,
     dimensions: int,
     passages: NDArray[np.int64],
     documents: NDArray[np.int64],
     batches: Iterable[Vector],
+    recall: float | None = None,
 ) -> SegmentFile:
-    """Write a segment of unit rows.
+    """Write a segment of unit rows, which compares with each of them.
 
     Args:
         passages, documents: ids at each position (n,).
         batches: the rows in order of their positions, in batches (rows, dimensions).
+        recall: write an inverted file instead, tuned to find this share of the nearest 10, 100 and 1000 rows.
 
     Raises:
         StorageError: the disk refused; nothing is left behind.
     """
     flat = _flat(dimensions, batches)
-    return publish(folder, name, EXACT, Positions(passages, documents, None), lambda path: _write(flat, path))
+    if recall is None:
+        return publish(folder, name, EXACT, Positions(passages, documents, None), lambda path: _write(flat, path))
+    whole, lists, parameters = _inverted(flat, recall)
+    positions = Positions(passages, documents, lists)
+    return publish(folder, name, APPROXIMATE, positions, lambda path: _write(whole, path), parameters)
 
 
-def build_approximate(
-    folder: Path,
-    name: str,
-    dimensions: int,
-    passages: NDArray[np.int64],
-    documents: NDArray[np.int64],
-    batches: Iterable[Vector],
-    recall: float,
-) -> SegmentFile:
-    """Do the same as `build_exact`, with an inverted file that is tuned to find a share of the nearest rows.
-
-    Args:
-        recall: the share of the nearest 10, 100 and 1000 rows to find.
-    """
-    flat = _flat(dimensions, batches)
+def _inverted(flat: faiss.IndexScalarQuantizer, recall: float) -> tuple[faiss.IndexRefine, NDArray[np.int32], str]:
+    """Return an inverted file of the rows, the list of each row, and how it is searched as JSON."""
     count = flat.ntotal
     random = np.random.default_rng(0)
     ivf, description = _train(flat, random)
@@ -133,12 +126,7 @@ def build_approximate(
         if size := inverted.list_size(number):
             lists[faiss.rev_swig_ptr(inverted.get_ids(number), size)] = number
     parameters = {"index": description, "recall": recall, "reach": [[r.depth, r.rows, r.candidates] for r in reaches]}
-    whole = faiss.IndexRefine(ivf, flat)
-    return publish(
-        *(folder, name, APPROXIMATE, Positions(passages, documents, lists)),
-        lambda path: _write(whole, path),
-        json.dumps(parameters),
-    )
+    return faiss.IndexRefine(ivf, flat), lists, json.dumps(parameters)
 
 
 def _write(index: faiss.Index, path: Path) -> None:
