@@ -121,8 +121,8 @@ class Run:
         self._unopened_files: set[str] = set()  # unchanged since they were read
         self._failed_files: set[str] = set()  # with at least one failed entry, and folders that cannot be listed
         self._ignored: set[str] = set()  # files and folders
-        self._sources: Sequence[Source] = ()
-        self._unlisted: list[str] = []
+        self.sources: Sequence[Source] = ()  # that were read
+        self.unlisted: list[str] = []  # SOURCE arguments that are missing or cannot be listed
         self._left: set[str] = set()  # uris of documents whose file now has a record without a text
         self._late_stamps: dict[str, Stamp] = {}  # of files that records may be gone from
         self._read_files: set[str] = set()  # read to their end without a failure
@@ -146,16 +146,6 @@ class Run:
         return tuple(dict.fromkeys((*again, *self._notes, *self._writer.notes)))
 
     @property
-    def sources(self) -> Sequence[Source]:
-        """The sources that were read."""
-        return self._sources
-
-    @property
-    def unlisted(self) -> Sequence[str]:
-        """The SOURCE arguments that are missing or cannot be listed."""
-        return self._unlisted
-
-    @property
     def embedded(self) -> bool:
         """True if this run has written passages."""
         return bool(self._passages)
@@ -164,11 +154,7 @@ class Run:
     def summary(self) -> Summary:
         return Summary(
             seen=sum(self._counts.values()),
-            indexed=self._counts["indexed"],
-            unchanged=self._counts["unchanged"],
-            updated=self._counts["updated"],
-            skipped=self._counts["skipped"],
-            failed=self._counts["failed"],
+            **self._counts,
             duplicates=self._duplicates,
             passages=self._passages,
             nameless=self._nameless,
@@ -178,7 +164,7 @@ class Run:
 
     def feed(self, sources: Sequence[Source]) -> Summary:
         """Read the sources to their end and commit what is new. An interruption keeps what was committed."""
-        self._sources = sources
+        self.sources = sources
         elsewhere = Elsewhere(self._index.reader, self._index.window) if self._index.context.workers else None
         for source in sources:
             file: str | None = None
@@ -194,7 +180,7 @@ class Run:
                     self._listener.reading(entry.file, self._files_told, self._read_bytes)
                 file, last = entry.file, entry
                 if entry.state == "failed" and entry.stamp is None and entry.file == source.root != STDIN:
-                    self._unlisted.append(source.argument)
+                    self.unlisted.append(source.argument)
                 self._take(entry)
                 if self._is_batch_full():
                     self._submit(more_follow=True)

@@ -99,17 +99,12 @@ class Assembly:
     def __init__(self) -> None:
         self.sections: list[Section] = []
         self._parts: list[str] = []
-        self._length = 0
-
-    @property
-    def length(self) -> int:
-        """Characters that were written so far."""
-        return self._length
+        self.length = 0  # characters that were written so far
 
     def section(self, heading: str = "", page: int | None = None) -> None:
         """Begin a section with the next block."""
         self._close_empty()
-        start = self._length + 2 if self._parts else 0
+        start = self.length + 2 if self._parts else 0
         self.sections.append(Section(start, heading, page))
 
     def add(self, block: str, newlines: int = 2) -> None:
@@ -118,12 +113,12 @@ class Assembly:
         if not block:
             return
         if self._parts:
-            gap = 2 if self.sections and self.sections[-1].start > self._length else newlines
+            gap = 2 if self.sections and self.sections[-1].start > self.length else newlines
             self._parts.append("\n" * gap)
-            self._length += gap
+            self.length += gap
         self._parts.append(block)
-        self._length += len(block)
-        if self._length > self.max_characters:
+        self.length += len(block)
+        if self.length > self.max_characters:
             raise Unreadable(Code.TEXT_OVER_LIMIT(f"{self.max_characters:,}"))
 
     def content(self, title: str = "", metadata: Mapping[str, Any] | None = None) -> Content:
@@ -132,7 +127,7 @@ class Assembly:
 
     def _close_empty(self) -> None:
         """Remove the last section if nothing was written since it began."""
-        if self.sections and self.sections[-1].start >= self._length:
+        if self.sections and self.sections[-1].start >= self.length:
             self.sections.pop()
 
 

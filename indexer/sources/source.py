@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import takewhile
 
@@ -35,7 +35,7 @@ class Source:
         self._pattern = Globs(["/" + pattern]) if pattern else None
         self._glob = Globs(options.glob) if options.glob else None
         self._ignore = options.ignore
-        self._folders: dict[str, Ignores | None] = {}
+        self.folders: dict[str, Ignores | None] = {}  # that the latest `files` has listed, with the rules in each
         self._claimed: frozenset[str] = frozenset()
         self._files_read: set[str] | None = None  # by all SOURCEs of the run, if some may share files
         self._messages: dict[str, dict[str, str] | None] = {}  # of each Maildir, see `_paths`
@@ -87,18 +87,13 @@ class Source:
         filtered = self._pattern is not None or self._glob is not None
         wanted, reaches = self._wanted if filtered else None, self._reaches if self._parts else None
         walk = Walk(self.root, self._claimed, wanted, reaches, ignore=self._ignore)
-        self._folders = walk.folders
+        self.folders = walk.folders
         for file in walk.run():
             if claim and self._files_read is not None:
                 if file.path in self._files_read:
                     continue
                 self._files_read.add(file.path)
             yield file
-
-    @property
-    def folders(self) -> Collection[str]:
-        """Paths of the folders that the latest `files` has listed."""
-        return self._folders
 
     def may_read(self, path: str) -> bool:
         """Return whether a change of this path can change the result of `files`, by the folders and rules of the latest
@@ -107,9 +102,9 @@ class Source:
         The path may be one that no longer exists.
         """
         folder, name = os.path.split(path)
-        if path in self._folders:
+        if path in self.folders:
             return True
-        if folder not in self._folders or (name[:1] == "." and name not in IGNORE_FILES):
+        if folder not in self.folders or (name[:1] == "." and name not in IGNORE_FILES):
             return False
         if name in IGNORE_FILES:
             return self._ignore
@@ -117,7 +112,7 @@ class Source:
         with suppress(OSError):  # it no longer exists
             status = os.lstat(path)
         is_folder = status is not None and stat.S_ISDIR(status.st_mode)
-        if self._ignore and reason_to_ignore(self._folders[folder], path, is_folder):
+        if self._ignore and reason_to_ignore(self.folders[folder], path, is_folder):
             return False
         return status is None or is_folder or not is_own_output(status)
 
