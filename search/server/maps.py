@@ -204,7 +204,8 @@ def _ranges(found: FieldValues) -> list[tuple[Any, Any]]:
         bounds: list[Any] = [date.fromordinal(round(each)).isoformat() for each in np.linspace(first, last, RANGES + 1)]
     elif found.numbers is not None:
         low, high = found.numbers
-        is_whole = float(low).is_integer() and float(high).is_integer() and high - low >= RANGES
+        known = (low, high, *(value for value, _ in found.frequent if isinstance(value, (int, float))))
+        is_whole = high - low >= RANGES and all(float(number).is_integer() for number in known)
         digits = None if is_whole else 2 - math.floor(math.log10(high - low or 1))
         bounds = [round(each, digits) for each in np.linspace(low, high, RANGES + 1).tolist()]
         bounds[0], bounds[-1] = low, high

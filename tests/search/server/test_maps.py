@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,14 @@ def test_ranges_of_numbers_ascend_however_narrow_they_are(low: float, high: floa
     assert (ranges[0][0], ranges[-1][1], len(ranges)) == (low, high, 7)
     assert [first for first, _ in ranges] == sorted(first for first, _ in ranges)
     assert all(first <= last for first, last in ranges)
+
+
+def test_ranges_of_fractions_have_no_gaps() -> None:
+    """A range that ended at 5 and one that began at 6 would leave 5.5 without a colour."""
+    for frequent in ((0.5, 2), (5.5, 1)), ((0, 9), (5.5, 1)):
+        ranges = _ranges(FieldValues(documents=12, frequent=frequent, numbers=(0, 28)))
+        assert all(last == first for (_, last), (first, _) in pairwise(ranges))
+    assert _ranges(FieldValues(documents=12, frequent=((0, 9),), numbers=(0, 28)))[:2] == [(0, 3), (4, 7)]
 
 
 def test_many_numbers_or_days_are_coloured_by_ranges(

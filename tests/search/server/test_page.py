@@ -1337,7 +1337,7 @@ def test_a_map_hinders_nobody(
         tab = open_tab(Site(port, {}), color_scheme=scheme)
         tab.page.set_viewport_size({"width": width, "height": 800})
         tab.go("?view=map&q=moon")
-        expect(tab.page.locator("#map-documents li").first).to_have_text("Moon")
+        expect(tab.page.locator("#map-documents li").first).to_have_text("1. Moon")
         expect(tab.page.get_by_role("img", name="Map of 6 documents")).to_be_visible()
         assert violations(tab.page) == []
         assert tab.page.evaluate("document.documentElement.scrollWidth") <= width

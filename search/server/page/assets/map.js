@@ -223,8 +223,8 @@ export class MapView {
   #list(title, documents) {
     byId("map-listed").hidden = !documents.length;
     byId("map-listed-title").textContent = title;
-    byId("map-documents").replaceChildren(...documents.map((each) => element("li", {},
-      button(titleOf(each), () => this.actions.open(each.uri), { dir: "auto" }))));
+    byId("map-documents").replaceChildren(...documents.map((each, at) => element("li", {},
+      button(`${title === "Hits" ? `${at + 1}. ` : ""}${titleOf(each)}`, () => this.actions.open(each.uri), { dir: "auto" }))));
   }
 
   async #fetchTitles(points) {
