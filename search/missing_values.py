@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import PurePath
 
@@ -26,6 +27,7 @@ from indexer.filters.tree import (
     conditions,
     one_line,
     show,
+    type_of,
 )
 from indexer.sources.formats import FORMATS
 from indexer.stores.fields.field_types import as_date
@@ -42,6 +44,7 @@ _MAX_NOTES = 3
 _NAMED_VALUES = 3
 _SHOWN_CHARACTERS = 60
 _DOTTED = re.compile(r"\d{1,4}([./])\d{1,2}\1\d{1,4}")
+_NUMBER = re.compile(r"\s*[+-]?\d+(?:[.,]\d+)*\s*")
 _FIRST_DATE = Date("0001-01-01", -62_135_596_800_000_000, -62_135_510_400_000_000)
 
 
@@ -79,6 +82,8 @@ def notes_on_values(
     dated = {
         field: None for field, value in _compared(where) if as_date(value, fields.get(field, ())) or _is_date(value)
     }
+    numeric = {field: None for field, value in _compared(where) if type_of(value) == "number"}
+    notes += [_not_numbers(snapshot, field, values) for field in numeric if "text" in fields.get(field, ())]
     notes += [_undated(snapshot, field, values) for field in dated if "date" in fields.get(field, ())]
     notes += [
         f"{one_line(field, 80)} {op} {show(text)} compares texts letter by letter: write a date as 2024-12-31"
@@ -92,7 +97,8 @@ def may_have_notes(where: Where, found: bool) -> bool:
     """Return whether any value of a filter has to be looked up."""
     if next(_looked_up(where, found), None) is not None:
         return True
-    return any(_is_date(value) or as_date(value, ()) for _, value in _compared(where)) or bool(_dotted(where))
+    compared = (_is_date(value) or type_of(value) == "number" or as_date(value, ()) for _, value in _compared(where))
+    return any(compared) or bool(_dotted(where))
 
 
 def _dotted(where: Where) -> list[tuple[str, str, str]]:
@@ -118,6 +124,19 @@ def _compared(where: Where) -> Iterator[tuple[str, Value]]:
             case In(field, values) if field not in COLUMNS:
                 for value in values[:_MAX_LOOKUPS]:
                     yield field, value
+
+
+def _not_numbers(snapshot: Snapshot, field: str, values: Callable[[str], FieldValues]) -> str:
+    """Return how many documents a comparison with a number cannot match, because their values are texts, some of them
+    digits."""
+    texts = [value for value, _ in values(field).frequent if isinstance(value, str) and _NUMBER.fullmatch(value)]
+    if not texts:
+        return ""
+    documents = snapshot.count(And((Exists(field), Not(Compare(field, ">=", -sys.float_info.max)))))
+    return (
+        f"the values of {one_line(field, 80)} in {count_of(documents, 'document')} are texts and not numbers, such as "
+        f"{_shown(texts[0])}: the condition cannot match them"
+    )
 
 
 def _undated(snapshot: Snapshot, field: str, values: Callable[[str], FieldValues]) -> str:

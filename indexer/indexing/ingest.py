@@ -249,6 +249,7 @@ class Run:
         self._met_files.add(entry.file)
         if not entry.opened:
             self._counts[entry.state] += 1
+            self._duplicates += entry.reason.code is Code.DUPLICATE
             self._unopened_files.add(entry.file)
             return
         if entry.ignored:

@@ -7,8 +7,9 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, BinaryIO
 
 from indexer.ledger import Code
@@ -46,13 +47,13 @@ def read_jsonl(stream: BinaryIO, container: Container) -> Iterator[Entry]:
             continue
         has_records = True
         try:
-            record = parse(line.rstrip())
+            record = parse(line.rstrip(), repeated := list[str]())
         except Invalid as error:
             yield container.failed(number, error.reason)
             continue
         if isinstance(record, dict):
             has_objects, has_named = True, has_named or named in record or _is_exported(record)
-            yield container.entry(number, record)
+            yield _noted(container.entry(number, record), repeated)
         else:
             yield container.failed(number, Code.NOT_AN_OBJECT(type_name(record)))
     if not has_records:
@@ -99,12 +100,14 @@ class JsonRecords:
     Attributes:
         records: an object, or the objects of a list.
         lines: the line that each record begins in.
+        repeated: the names of members that an object has more than once.
         have_text: whether any of them has a text of its own.
     """
 
     records: list[dict[str, Any]]
     lines: list[int]
     have_text: bool
+    repeated: list[str]
 
 
 def json_records(text: str, options: ReadOptions) -> JsonRecords | None:
@@ -114,7 +117,7 @@ def json_records(text: str, options: ReadOptions) -> JsonRecords | None:
         Invalid: it is a list whose first record is sound and whose rest is not JSON, as of a file that is cut off.
     """
     try:
-        value = parse(text.encode())
+        value = parse(text.encode(), repeated := list[str]())
     except UnicodeEncodeError:
         return None
     except Invalid:
@@ -127,7 +130,7 @@ def json_records(text: str, options: ReadOptions) -> JsonRecords | None:
     have_text = any(_has_text(record, text_names(options)) for record in records)
     if not have_text and (options.text_field or not isinstance(value, list) or not _is_table(records)):
         return None
-    return JsonRecords(records, _lines(text) if isinstance(value, list) else [1], have_text)
+    return JsonRecords(records, _lines(text) if isinstance(value, list) else [1], have_text, repeated)
 
 
 def _begins_with_a_record(text: str, options: ReadOptions) -> bool:
@@ -169,29 +172,31 @@ def read_json(records: JsonRecords, container: Container) -> Iterator[Entry]:
     A record without an id is "FILE:LINE", by the line that it begins in. Where several begin in one line, as in a list
     that is written without line ends, it is "FILE:LINE:2" for the second and so on.
     """
-    before = Counter[int]()
+    before, repeated = Counter[int](), records.repeated
     for line, record in zip(records.lines, records.records, strict=True):
         before[line] += 1
         nth = before[line]
-        yield (
-            container.entry(line, record, nth=nth)
-            if records.have_text
-            else container.row(line, record, record, nth=nth)
-        )
+        read = container.entry if records.have_text else partial(container.row, named=record)
+        yield _noted(read(line, record, nth=nth), repeated)
+        repeated = []  # the first record has the note, because the parser does not say which record it is
 
 
 class Invalid(Refused):
     """The text is not JSON; the reason says where and why."""
 
 
-def parse(line: bytes) -> Any:
+def parse(line: bytes, repeated: list[str] | None = None) -> Any:
     """Return the value of one JSON text in UTF-8.
+
+    Args:
+        repeated: receives the names of members that an object has more than once.
 
     Raises:
         Invalid: it is not UTF-8 or not JSON, or has NaN, infinite numbers or half a surrogate pair.
     """
     try:
-        value = _DECODER.decode(line.decode("utf-8"))
+        decoder = _DECODER if repeated is None else _decoder(object_pairs_hook=partial(_members, repeated))
+        value = decoder.decode(line.decode("utf-8"))
         if b"\\u" in line:
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeDecodeError as error:
@@ -212,4 +217,16 @@ def _finite(number: str) -> float:
     return value
 
 
-_DECODER = json.JSONDecoder(parse_constant=_finite, parse_float=_finite)
+def _members(repeated: list[str], pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(members := dict(pairs)) < len(pairs):
+        repeated += [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]
+    return members
+
+
+def _noted(entry: Entry, repeated: Sequence[str]) -> Entry:
+    """Return the entry of a record with a note on the members that it has more than once."""
+    return replace(entry, notes=(*entry.notes, *map(Code.REPEATED_MEMBER, dict.fromkeys(repeated))))
+
+
+_decoder = partial(json.JSONDecoder, parse_constant=_finite, parse_float=_finite)
+_DECODER = _decoder()

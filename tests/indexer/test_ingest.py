@@ -360,6 +360,19 @@ def test_of_two_records_with_one_id_the_earlier_is_not_embedded_in_every_run(
     }
 
 
+def test_records_of_two_tables_with_one_id_are_counted_in_every_run(
+    likewise: Callable[..., Any], tmp_path: Path, folder: Path
+) -> None:
+    tables = tmp_path / "tables"
+    tables.mkdir()
+    for name in ("a", "b"):
+        write(tables / f"{name}.csv", "id,word\n" + "".join(f"{number},{name}{number}\n" for number in range(3)))
+    for expected in ({"indexed": 3, "skipped": 3}, {"unchanged": 3, "skipped": 3}, {"unchanged": 3, "skipped": 3}):
+        said = likewise("index", folder, tables, "--json")
+        assert counts(said) == expected | {"duplicates": 3}
+        assert "3 records left out, because a later record has the same id" in said.err
+
+
 # pruning
 
 
@@ -948,7 +961,7 @@ def test_a_record_that_stands_twice_is_not_lost_when_nothing_has_changed(
     before = ledger(likewise, folder)
     for _ in range(2):
         said = likewise("index", folder, file, "--prune", "--json")
-        assert (counts(said), uris(folder)) == ({"unchanged": 2, "skipped": 2}, ["a", "b"])
+        assert (counts(said), uris(folder)) == ({"unchanged": 2, "skipped": 2, "duplicates": 1}, ["a", "b"])
     assert [row["uri"] for row in ledger(likewise, folder)] == [row["uri"] for row in before]
 
 

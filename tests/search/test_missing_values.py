@@ -128,3 +128,18 @@ def test_values_that_are_not_single_dates_are_counted() -> None:
         (said,) = searcher.search_vector([1, 0], where='day > "01.06.2024"').notes
         assert said == 'day > "01.06.2024" compares texts letter by letter: write a date as 2024-12-31'
         searcher.close()
+
+
+@pytest.mark.usefixtures("in_memory")
+def test_numbers_that_are_stored_as_texts_are_counted() -> None:
+    years = [2020, 2024, "2021", "2022", "unknown", None]
+    with Index.create("years", dimensions=2) as index:
+        documents = [Document(f"d{number}", "text", metadata={"year": year}) for number, year in enumerate(years)]
+        index.add(documents, vectors=np.ones((len(documents), 2)))
+        searcher = Searcher("years")
+        for where in ("year >= 2010", "year in (2020, 2021)", "not year < 2000 and exists year"):
+            said = searcher.search_vector([1, 0], where=where).notes
+            note = 'the values of year in 3 documents are texts and not numbers, such as "2021"'
+            assert f"{note}: the condition cannot match them" in said, (where, said)
+        assert searcher.search_vector([1, 0], where='year = "2021"').notes == ()
+        searcher.close()

@@ -163,6 +163,8 @@ def test_a_line_of_the_users_own_form(likewise: Callable[..., Any], folder: Path
         ("{}", "unknown field {}"),
         ("{path.__class__}", "unknown field"),
         ("{rank:q}", "Unknown format code 'q'"),
+        ("{path:>9999999999}", "--format {path:>9999999999}: a width is over 1,000: give a smaller one"),
+        ("{score:.1001f}", "a width is over 1,000"),
     ):
         said = likewise("search", "star", "--format", pattern)
         assert (said.code, said.out) == (2, ""), (pattern, said.err)

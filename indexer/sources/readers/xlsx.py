@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import datetime
+import re
+import zipfile
+from dataclasses import replace
 from typing import Any
 
 import openpyxl
 
+from indexer.errors import count_of
+from indexer.ledger import Code
 from indexer.sources import archive
 from indexer.sources.content import Assembly, Content
 from indexer.sources.readers.office_parts import add_comments_and_charts, add_sheet
+
+_BLOCK_BYTES = 2**20
+_CELL_END = b"</c>"
+_FORMULA = re.compile(rb'<c\b(?![^>]*t="str")[^>]*>\s*<f\b(?!.*<v>[^<])', re.DOTALL)
+"""A formula without a value. The value of a formula for text, `t="str"`, may be empty."""
 
 
 def read(path: str) -> Content:
@@ -27,7 +37,25 @@ def read(path: str) -> Content:
         metadata["author"] = book.properties.creator
     title = book.properties.title or ""
     book.close()
-    return assembly.content(title.strip(), metadata)
+    content = assembly.content(title.strip(), metadata)
+    formulas = _formulas_without_value(path)
+    return (
+        replace(content, unread=(Code.FORMULAS_WITHOUT_VALUE(count_of(formulas, "formula")),)) if formulas else content
+    )
+
+
+def _formulas_without_value(path: str) -> int:
+    """Return the number of cells with a formula that no program has computed."""
+    count = 0
+    with zipfile.ZipFile(path) as members:
+        for name in members.namelist():
+            if name.startswith("xl/worksheets/") and name.endswith(".xml"):
+                with members.open(name) as part:
+                    rest = b""
+                    while block := part.read(_BLOCK_BYTES):
+                        *cells, rest = (rest + block).split(_CELL_END)
+                        count += sum(_FORMULA.search(cell) is not None for cell in cells)
+    return count
 
 
 def _cell(value: Any) -> str:

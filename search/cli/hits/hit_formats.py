@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import string
@@ -23,6 +24,7 @@ FIELDS = (
     *("start", "end", "format", "modified", "index"),
 )
 _METADATA = "metadata."
+_MAX_WIDTH = 1000
 
 _PLUS = {"vi", "vim", "nvim", "emacs", "nano"}
 
@@ -59,9 +61,11 @@ class LineFormat:
             self._parts = [*string.Formatter().parse(pattern)]
         except ValueError as error:
             raise BadInput(f"--format {pattern!r}: {error}; write {{{{ for a brace") from error
-        for _, name, _, conversion in self._parts:
+        for _, name, form, conversion in self._parts:
             if name is None:
                 continue
+            if any(int(number) > _MAX_WIDTH for number in re.findall(r"\d{1,9}", form or "")):
+                raise BadInput(f"--format {{{name}:{form}}}: a width is over {_MAX_WIDTH:,}: give a smaller one")
             if conversion or not (name in FIELDS or (name.startswith(_METADATA) and name != _METADATA)):
                 named = f"!{conversion}" if conversion else f"unknown field {{{name}}}"
                 raise BadInput(f"--format: {named}; there are {', '.join(FIELDS)} and {_METADATA}NAME")

@@ -221,6 +221,30 @@ def test_xlsx(tmp_path: Path, collect: Collect) -> None:
     ]
 
 
+def test_formulas_that_no_program_has_computed_are_noted(tmp_path: Path, collect: Collect) -> None:
+    """openpyxl writes formulas without values."""
+    book = openpyxl.Workbook()
+    assert book.active is not None
+    book.active.append(["total", "=SUM(1,2)", "=A1", 7])
+    path = tmp_path / "book.xlsx"
+    book.save(path)
+    (entry,) = collect(path)
+    assert entry.document is not None
+    assert entry.document.text == "total\t\t\t7"
+    said = "are not read: open it in a spreadsheet program, and save it"
+    assert [note.text() for note in entry.notes] == [f"2 formulas without a stored value {said}"]
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    sheet = members["xl/worksheets/sheet1.xml"]
+    members["xl/worksheets/sheet1.xml"] = sheet.replace(b"<f>SUM(1,2)</f><v></v>", b"<f>SUM(1,2)</f><v>3</v>")
+    assert members["xl/worksheets/sheet1.xml"] != sheet
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    (entry,) = collect(path)
+    assert [note.text() for note in entry.notes] == [f"1 formula without a stored value {said}"]
+
+
 CONTAINER = """<?xml version="1.0"?><container version="1.0"
 xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles><rootfile full-path="OPS/book.opf"/>
 </rootfiles></container>"""

@@ -237,6 +237,23 @@ def test_json_records_are_named_by_the_line_they_begin_in(tmp_path: Path, collec
     ]
 
 
+def test_a_repeated_member_is_noted(tmp_path: Path, collect: Collect) -> None:
+    """Parsers take the last value. In a .json file the first record has the note."""
+    note = 'an object in it has "{}" more than once, and the last value was read: remove the others'
+    lines = '{"text": "old", "text": "new"}\n{"text": "x", "of": {"year": 1, "year": 2}}\n{"text": "c"}'
+    for name, text, expected in (
+        ("a.jsonl", lines, [["text"], ["year"], []]),
+        ("b.json", f"[{lines.replace(chr(10), ',')}]", [["text", "year"], [], []]),
+    ):
+        (tmp_path / name).write_text(text)
+        found = collect(tmp_path / name)
+        assert [[each.text() for each in entry.notes] for entry in found] == [
+            [note.format(member) for member in members] for members in expected
+        ]
+        assert found[0].document is not None
+        assert found[0].document.text == "new"
+
+
 def test_numbers_are_text(tmp_path: Path, collect: Collect) -> None:
     (document,) = documents(collect, tmp_path / "a.jsonl", '{"id": "x", "text": 12.5}\n')
     assert facts(document) == ("x", "", "12.5", {})
