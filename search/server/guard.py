@@ -5,6 +5,7 @@ The order limits what a stranger may learn: a request with a wrong host or origi
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import ipaddress
 import socket
@@ -12,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-import anyio
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -165,7 +165,7 @@ def _body_limit(path: str) -> int:
 async def _read_body(receive: Receive, limit: int) -> bytes:
     body = bytearray()
     try:
-        with anyio.fail_after(limits.BODY_DEADLINE_S):
+        async with asyncio.timeout(limits.BODY_DEADLINE_S):
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":

@@ -43,7 +43,7 @@ def corrected(question: str, words: Words, text_of: Callable[[int], str]) -> str
                 return best
         return match[0]
 
-    if len(_WORD.findall(question)) > _MAX_WORDS:
+    if len(_WORD.findall(question)) > _MAX_WORDS or not words.passages.lacks(words.analysis.terms(question)):
         return ""
     replaced = _WORD.sub(replace, question)
     return "" if replaced == question else replaced

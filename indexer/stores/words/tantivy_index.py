@@ -50,8 +50,8 @@ _WRITER_HEAP_BYTES = 50_000_000
 _NEAR_TERMS = 3
 _MIN_SIMILARITY = 0.75
 _MAX_LENGTH_DIFFERENCE = 2
-_KEPT_BEGINNINGS = 4
-"""Number of first letters whose terms are kept for `near_terms`: 300,000 terms of all letters take 49 MB."""
+_KEPT_TERMS = 100_000
+"""Number of terms that are kept for `near_terms`; 300,000 take 49 MB. The terms of one first letter are kept anyway."""
 
 _SCORE_DECIMALS = 4
 """Scores that agree to this many decimals are equal, because tantivy sums single floats in varying order."""
@@ -323,7 +323,7 @@ class Postings:
         self._has_deletions = has_deletions
         self._counted_texts = 0
         self._factors: dict[str, float] = {}  # by term, for terms that were asked for
-        self._beginning_with: dict[tuple[str, str], list[str]] = {}  # terms by field and letter, for near_terms
+        self._kept_terms: dict[tuple[str, str], tuple[NDArray[np.object_], Ids]] = {}  # by field and first letter
         self._shared: TextStatistics | None = None
         index.reload()
         self._searcher = index.searcher()
@@ -412,6 +412,10 @@ class Postings:
         hits = self._searcher.search(query, max(1, self._searcher.num_docs), count=False).hits
         return np.sort(self._values(field, [address for _, address in hits]))
 
+    def lacks(self, terms: Iterable[str]) -> bool:
+        """Return whether no text has one of these terms."""
+        return any(not self._searcher.doc_freq("words", term) for term in terms)
+
     def near_terms(self, term: str, field: str = "words") -> list[str]:
         """Return terms that are spelled like a term, the most similar first; none if the index has the term itself.
 
@@ -423,18 +427,23 @@ class Postings:
         from rapidfuzz import process  # here, because importing it takes 20 ms, and most questions do not need it
         from rapidfuzz.distance.Indel import normalized_similarity
 
-        beginning = field, term[0]
-        if (others := self._beginning_with.get(beginning)) is None:
-            if len(self._beginning_with) >= _KEPT_BEGINNINGS:
-                self._beginning_with.clear()
-            # The most frequent first: of equally similar terms they are returned.
-            by_frequency = sorted(self._searcher.terms_with_prefix(*beginning), key=lambda one: -one[1])
-            others = self._beginning_with[beginning] = [other for other, _ in by_frequency]
-        alike = [other for other in others if abs(len(other) - len(term)) <= _MAX_LENGTH_DIFFERENCE]
+        terms, lengths = self._beginning_with(field, term[0])
+        alike = terms[np.abs(lengths - len(term)) <= _MAX_LENGTH_DIFFERENCE].tolist()
         near = process.extract(
             term, alike, scorer=normalized_similarity, score_cutoff=_MIN_SIMILARITY, limit=_NEAR_TERMS
         )
         return [other for other, _, _ in near]
+
+    def _beginning_with(self, field: str, letter: str) -> tuple[NDArray[np.object_], Ids]:
+        """Return the terms that begin with a letter (terms,), the most frequent first, and their lengths (terms,)."""
+        if (kept := self._kept_terms.get((field, letter))) is None:
+            by_frequency = sorted(self._searcher.terms_with_prefix(field, letter), key=lambda one: -one[1])
+            terms = np.array([term for term, _ in by_frequency], np.object_)
+            kept = terms, np.array([len(term) for term in terms], np.int64)
+            if len(terms) + sum(len(others) for others, _ in self._kept_terms.values()) > _KEPT_TERMS:
+                self._kept_terms = {}  # not emptied: another thread may be reading it
+            self._kept_terms[field, letter] = kept
+        return kept
 
     def _scored(self, terms: Terms, hits: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
         """Return texts with their scores; these differ from tantivy's where other statistics give them.
