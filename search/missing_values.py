@@ -68,6 +68,8 @@ def notes_on_values(
         if any(snapshot.count(condition) for condition in alternatives):
             continue
         match alternatives[0]:
+            case Compare("author", _, str(text)) | TextMatch("author", _, text) if sent := _sent(snapshot, text):
+                notes.append(f"no document has author = {_shown(text)}; {sent}")
             case Compare(field, _, value):
                 near = _near_format(value, values(field)) if field == "format" else _near(value, values(field))
                 notes.append(f"no document has {one_line(field, 80)} = {_shown(value)}{'; ' if near else ''}{near}")
@@ -151,6 +153,13 @@ def _undated(snapshot: Snapshot, field: str, values: Callable[[str], FieldValues
         f"the values of {one_line(field, 80)} in {count_of(documents, 'document')} are not single dates{example}: "
         "the condition cannot match them"
     )
+
+
+def _sent(snapshot: Snapshot, name: str) -> str:
+    """Return how many messages a person has sent; empty if there are none. Their author is in the field `from`."""
+    condition = TextMatch("from", "contains", name)
+    documents = snapshot.count(condition) if name and "text" in (snapshot.fields or {}).get("from", ()) else 0
+    return f"from contains {_shown(name)} finds {count_of(documents, 'document')}" if documents else ""
 
 
 def _other_case(snapshot: Snapshot, condition: TextMatch, values: Callable[[str], FieldValues]) -> str:

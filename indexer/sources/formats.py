@@ -141,7 +141,7 @@ def reason_not_to_read(path: str, *, binary: bool) -> Reason:
 
 READER_VERSIONS: dict[str, int] = {
     "xml": 2,
-    "pdf": 3,
+    "pdf": 4,
     "markdown": 6,
     "rst": 2,
     "csv": 4,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from indexer import Document, Index
-from search import Searcher
+from search import Searcher, UnknownField
 
 LANGUAGES = ["english", "english", "en", "german", "English"]
 
@@ -142,4 +142,21 @@ def test_numbers_that_are_stored_as_texts_are_counted() -> None:
             note = 'the values of year in 3 documents are texts and not numbers, such as "2021"'
             assert f"{note}: the condition cannot match them" in said, (where, said)
         assert searcher.search_vector([1, 0], where='year = "2021"').notes == ()
+        searcher.close()
+
+
+@pytest.mark.usefixtures("in_memory")
+def test_the_author_of_a_mail_is_in_its_field_from() -> None:
+    mails = [Document(f"m{n}", "text", metadata={"from": "Ann Smith <ann@example.org>"}) for n in range(2)]
+    with Index.create("mails", dimensions=2) as index:
+        index.add(mails, vectors=np.ones((2, 2)))
+        with pytest.raises(UnknownField, match=r'no document has a field "author"; near: from$'):
+            Searcher("mails").search_vector([1, 0], where='author = "Ann"')
+        index.add([Document("d", "text", metadata={"author": "Bob Jones"})], vectors=np.ones((1, 2)))
+        searcher = Searcher("mails")
+        for where in ('author = "Ann Smith"', 'author contains "Ann Smith"'):
+            (said,) = searcher.search_vector([1, 0], where=where).notes
+            assert said == 'no document has author = "Ann Smith"; from contains "Ann Smith" finds 2 documents'
+        (said,) = searcher.search_vector([1, 0], where='author = "Cem"').notes
+        assert said == 'no document has author = "Cem"; it has: "Bob Jones" (1)'
         searcher.close()

@@ -20,6 +20,7 @@ _HIDDEN = raw.FPDF_ANNOT_FLAG_HIDDEN | raw.FPDF_ANNOT_FLAG_NOVIEW
 _PASSWORD = 1 << 13  # a flag of text fields (ISO 32000-1, table 228)
 _BOXES = {raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON}
 _CHOICES = {raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_FORMFIELD_LISTBOX}
+_NAME = re.compile(r"[^\W\d][^\W\d]+(?:[ -][^\W\d]+)*")
 _WORD_END, _WORD_START = re.compile(r"\s|$"), re.compile(r"\S*\Z")
 
 
@@ -43,10 +44,11 @@ class Rectangle:
 
 @dataclass(frozen=True, slots=True)
 class PlacedText:
-    """The text of a field or annotation, and its place."""
+    """The text of a field or annotation, its place, and its text with the field's name for a row without words."""
 
     text: str
     place: Rectangle
+    named: str
 
 
 def placed_texts(document: pypdfium2.PdfDocument, number: int, content: pypdfium2.PdfTextPage) -> list[PlacedText]:
@@ -62,10 +64,11 @@ def placed_texts(document: pypdfium2.PdfDocument, number: int, content: pypdfium
         with _annotation(page, index) as annotation:
             place = _place(page, annotation)
             text = None if place is None else _text_of(document.formenv, annotation)
+            name = "" if place is None else _name_of(document.formenv, annotation)
         if place is not None and text is None:
             drawn.append(place)
         elif place is not None and text and _squeezed(text) not in _squeezed(_inside(content, place)):
-            placed.append(PlacedText(text, place))
+            placed.append(PlacedText(text, place, f"{name}: {text}" if name else text))
     if drawn:
         placed += _drawn_texts(document, number, content, drawn)
     return sorted(placed, key=lambda each: (-each.place.middle, each.place.left))
@@ -101,9 +104,9 @@ def insertions(
             before = row_below.get(end.start())
             in_row = before is not None and before.bottom <= place.middle <= before.top
             row_below[end.start()] = place
-            found.append((end.start(), 1, f"{' ' if in_row else chr(10)}{each.text}"))
+            found.append((end.start(), 1, f"{' ' if in_row else chr(10)}{each.named}"))
         else:
-            found.append((0, 1, f"{each.text}\n"))
+            found.append((0, 1, f"{each.named}\n"))
     for offset, _, inserted in sorted(found, key=lambda item: item[:2]):
         yield offset, inserted
 
@@ -149,6 +152,15 @@ def _text_of(form: pypdfium2.PdfFormEnv | None, annotation: Any) -> str | None:
     return None
 
 
+def _name_of(form: pypdfium2.PdfFormEnv | None, annotation: Any) -> str:
+    """Return what a person calls a field: its description, or the last part of its name if that is made of words."""
+    if form is None or raw.FPDFAnnot_GetSubtype(annotation) != raw.FPDF_ANNOT_WIDGET:
+        return ""
+    described = _string(raw.FPDFAnnot_GetFormFieldAlternateName, form, annotation)
+    name = _string(raw.FPDFAnnot_GetFormFieldName, form, annotation).rpartition(".")[2]
+    return " ".join((described or (name if _NAME.fullmatch(name) else "")).rstrip(": ").split())
+
+
 def _string(function: Callable[..., int], *arguments: Any) -> str:
     """Return the text that a function of PDFium writes into a buffer, in UTF-16."""
     size = function(*arguments, None, 0)
@@ -171,7 +183,8 @@ def _drawn_texts(
         before, after = _inside(content, place).split(), _inside(drawn, place).split()
         words = after[len(before) :] if after[: len(before)] == before else after
         if words:
-            yield PlacedText(" ".join(words), place)
+            text = " ".join(words)
+            yield PlacedText(text, place, text)
     drawn.close()
     page.close()
 

@@ -135,6 +135,9 @@ def _types_of(name: str, types: FieldTypes) -> Collection[Type]:
 
 _YEAR = re.compile(r"\d{4}(?!\d)")  # the beginning of a date in ISO 8601
 
+_SAME_MEANING = {"author": ["from"], "sender": ["from", "author"], "from": ["author"]}
+"""Fields that may hold what a person looks for in a field that no document has. Mails have `from`."""
+
 _EXAMPLES: dict[Type, str] = {
     "boolean": "true or false",
     "number": "a number such as 2020",
@@ -176,6 +179,7 @@ def expect(name: str, value: Value | None, types: FieldTypes) -> None:
     below = [field for field in fields if field.startswith(f"{name}.")]
     if below and value is None:
         return
-    near = below[:5] or difflib.get_close_matches(name, [*COLUMNS, *fields], n=3, cutoff=0.5)
+    near = below[:5] or [other for other in _SAME_MEANING.get(name, ()) if other in fields]
+    near = near or difflib.get_close_matches(name, [*COLUMNS, *fields], n=3, cutoff=0.5)
     hint = f"near: {', '.join(near)}" if near else f"it has: {', '.join([*COLUMNS, *fields[:20]])}"
     raise UnknownField(f'filter: no document has a field "{one_line(name, 80)}"; {one_line(hint, 400)}', name)

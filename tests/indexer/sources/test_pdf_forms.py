@@ -82,6 +82,19 @@ def test_a_form_without_other_text_has_the_text_of_its_fields(text_of: Callable[
     assert text_of(("", fields)) == "above\nbelow"
 
 
+def test_fields_in_rows_without_words_have_their_names(text_of: Callable[..., str]) -> None:
+    """A name that a program gave ("topmostSubform[0].f1_2[0]", "Text7") says nothing, and is left out."""
+    page = words((50, 760, "Application"), (50, 600, "Born:"))
+    names = ("/T(Family name)", "/T(form.x12)/TU(Town: )", "/T(a[0].Text7[0])", "/T(Birthday)")
+    values = ("Oddfellow", "Bern", "twice", "1911-04-03")
+    places = ("100 700 280 720", "100 670 280 690", "100 640 280 660", "100 595 280 615")
+    fields = [
+        f"/Subtype/Widget/FT/Tx/F 4/Rect[{place}]/DA(/F1 12 Tf)/V({value}){name}"
+        for place, value, name in zip(places, values, names, strict=True)
+    ]
+    assert text_of((page, fields)) == "Application\nFamily name: Oddfellow\nTown: Bern\ntwice\nBorn: 1911-04-03"
+
+
 def test_pages_without_text_are_noted(tmp_path: Path) -> None:
     written, scan, blank = (words((50, 700, "A page of text")), []), (SCAN, []), ("", [])
     stamped = (f"{SCAN} {words((50, 20, 'Page 6'))}", [])
