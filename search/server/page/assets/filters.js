@@ -153,7 +153,8 @@ export class Filters {
         dataset: { pick: JSON.stringify(pick) },
         on: { change: () => this.choose(box.checked ? [...this.picks(), pick] : this.picks().filter((other) => !samePick(other, pick))) },
       });
-      const text = field.name === "path" ? lastPart(value.value) : shownValue(value.value);
+      const twins = field.name === "path" ? field.values.filter((other) => lastPart(other.value) === lastPart(value.value)) : [];
+      const text = twins.length ? value.value.split("/").slice(twins.length > 1 ? -2 : -1).join("/") : shownValue(value.value);
       return element("li", {}, element("label", { title: text.length > LABEL ? text : "" }, box,
         element("span", { className: "value", dir: "auto" }, shorten(text)),
         element("span", { className: "count" }, element("span", { className: "number" }, String(value.documents)),

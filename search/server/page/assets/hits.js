@@ -144,8 +144,8 @@ function drawFamily(hit, { href, open, ofAll }) {
     const shownIndex = ofAll && element("span", { className: "index" }, member.index);
     return element("li", {}, shownIndex, " ", linkTo(lastPart(uri), href(member), () => open(member)));
   });
-  const same = `${hit.family_size} more with nearly the same text`;
-  return element("details", { className: "family", lang: "en" }, element("summary", {}, same), element("ul", {}, ...links));
+  return element("details", { className: "family", lang: "en" },
+    element("summary", {}, `${hit.family_size} more with nearly the same text`), element("ul", {}, ...links));
 }
 
 const COLUMNS = ["uri", "title", "path", "format", "modified", "metadata"];

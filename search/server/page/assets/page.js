@@ -215,6 +215,10 @@ async function loadFields() {
     [fields, fieldsOf] = [listed, index.name];
     map?.offerFields(fields.fields, index.documents);
     filters.draw(fields, index.documents);
+    if (shown && list.childElementCount) { // metadata is in the order of the filters
+      drawList(shown.state, shown.answer);
+      if (shown.state.q.trim()) explain(shown.answer);
+    }
     askedCounts = "";
     count();
   } catch (error) {
@@ -268,38 +272,41 @@ function show(asked, answer, compared) {
   stopWaiting();
   recovered();
   const filtered = isFiltered(asked);
-  const kind = kindOf(asked);
-  const isQuestion = kind === "question";
-  const ofAll = asked.index === ALL;
+  const isQuestion = kindOf(asked) === "question";
   const folded = answer.hits.reduce((sum, hit) => sum + (hit.family_size ?? 0), 0);
   shown = { state: asked, answer };
-  byId("about").hidden = kind !== "list" || filtered;
+  byId("about").hidden = isQuestion || filtered;
   refuse("");
   byId("status").textContent = (isQuestion ? found : listed)(answer.hits.length, answer.matched, filtered, folded);
-  if (!isQuestion && ofAll) byId("status").textContent = "A question is answered by all indexes together.";
+  if (!isQuestion && asked.index === ALL) byId("status").textContent = "A question is answered by all indexes together.";
   if (asked.like.length) byId("status").textContent = `More like “${asked.like.map((uri) => chips.titleOf(uri)).join("”, “")}”`;
   drawNotices(answer);
   count();
   if (compared) compare(asked, answer, compared);
   byId("comparison").hidden = !compared;
   list.hidden = Boolean(compared);
-  drawHits(list, compared ? [] : answer.hits, {
+  drawList(asked, compared ? { hits: [] } : answer);
+  list.dataset.question = asked.q.trim();
+  byId("save").hidden = !answer.hits.length;
+  byId("curl").hidden = true;
+  byId("more").hidden = answer.hits.length < asked.k || answer.hits.length >= answer.matched || asked.k >= 200;
+  refresh();
+}
+
+function drawList(asked, answer) {
+  const ofAll = asked.index === ALL;
+  drawHits(list, answer.hits, {
     href: (hit) => addressOf({ ...state, ...placeOf(hit) }),
     open,
     like: (hit) => addExample(hit, "like", "unlike"),
-    unlike: isQuestion && !ofAll ? (hit) => addExample(hit, "unlike", "like") : null,
+    unlike: kindOf(asked) === "question" && !ofAll ? (hit) => addExample(hit, "unlike", "like") : null,
     copyLink: (hit) => copy(addressTo(placeOf(hit)), "Link copied"),
     order: groupsOf(fields.fields, current().documents).map(({ name }) => name),
     isAnswered: answer.answered !== false,
     ofAll,
     pick: (field, value) => choose({ picks: [...state.picks.filter((pick) => !samePick(pick, [field, "=", value])), [field, "=", value]] }),
   });
-  list.dataset.question = asked.q.trim();
-  byId("save").hidden = !answer.hits.length;
-  byId("curl").hidden = true;
   if (state.open) reader.mark(hitOf(state));
-  byId("more").hidden = answer.hits.length < asked.k || answer.hits.length >= answer.matched || asked.k >= 200;
-  refresh();
 }
 
 /** Ask again with a hit as an example, which only its own index can compare with; that may lack a field of the typed condition. */

@@ -12,6 +12,8 @@ const AROUND = 20_000; // characters drawn on each side; a book would take secon
 const LOADING_MS = 300; // a shorter wait needs no word
 const BESIDE = matchMedia("(min-width: 75rem)"); // the list stays beside the document
 
+const moreButton = (label, draw) => button(label, ({ currentTarget }) => { draw(); currentTarget.remove(); });
+
 export class Reader {
   #request = null;
   #shown = "";
@@ -144,7 +146,7 @@ export class Reader {
     const rest = Math.max(start, end);
     const after = element("div", { className, dir: "auto" }, ...blocks(rest + (text.slice(rest, to).match(/^\s*\n/)?.[0].length ?? 0), to));
     const parts = [];
-    if (from > 0) parts.push(this.#more("Show everything before", () => before.prepend(...blocks(0, from))));
+    if (from > 0) parts.push(moreButton("Show everything before", () => before.prepend(...blocks(0, from))));
     parts.push(before);
     if (at && end > start) {
       const passage = element("div", { className: `${className} found`, id: "found", dir: "auto", tabIndex: -1, aria: { label: "The passage that was found" }, role: "group" });
@@ -153,14 +155,9 @@ export class Reader {
       parts.push(passage);
     }
     parts.push(after);
-    if (to < text.length) parts.push(this.#more("Show everything after", () => after.append(...blocks(to, text.length))));
+    if (to < text.length) parts.push(moreButton("Show everything after", () => after.append(...blocks(to, text.length))));
     body.replaceChildren(facts(document_), ...parts);
     this.#toPassage();
-  }
-
-  #more(label, draw) {
-    const more = button(label, () => { draw(); more.remove(); });
-    return more;
   }
 
   #toPassage() {
