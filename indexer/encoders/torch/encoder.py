@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from functools import lru_cache
+from itertools import groupby, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 CPU_BATCH_TOKENS = 2048
 GPU_BATCH_TOKENS = 65536
 """Maximum tokens of one forward pass."""
+_WORKER_TOKENS = 512
+"""Minimum tokens for each core if the texts of a call are shared out. Fewer are not worth starting threads."""
 
 
 class Transformer(Protocol):
@@ -152,7 +155,10 @@ def encode_shared(encoders: Sequence[TorchEncoder], texts: Sequence[str], role: 
         for encoder, out, vectors in zip(encoders, outputs, _forward(encoders, batch), strict=True):
             out[order] = unit(vectors, order, encoder.recipe.model)
 
-    _run_all(run, list(batches(rows, encoders[0].batch_tokens)), encoders[0].device)
+    orders = list(batches(rows, encoders[0].batch_tokens))
+    if encoders[0].device == "cpu":
+        orders = _shared_out(orders, rows)
+    _run_all(run, orders, encoders[0].device)
     return outputs
 
 
@@ -185,13 +191,11 @@ def _run_all(run: Callable[[list[int]], None], orders: list[list[int]], device: 
     import torch
 
     workers = torch.get_num_threads()
-    if device != "cpu" or workers == 1 or len(orders) < 2 * workers:
+    if device != "cpu" or workers == 1 or len(orders) < workers:
         for order in orders:
             _run_halved(run, order)
         return
-    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
-
-    libraries = ThreadpoolController()
+    libraries = _libraries()
 
     def use_one_thread() -> None:
         # torch sets a thread's number of threads when it is first used there, which would undo the limit below.
@@ -204,6 +208,28 @@ def _run_all(run: Callable[[list[int]], None], orders: list[list[int]], device: 
                 future.result()
         finally:  # After an error or an interrupt, batches that have not begun are dropped.
             pool.shutdown(cancel_futures=True)
+
+
+@lru_cache(maxsize=1)
+def _libraries() -> Any:
+    """Return the control of the threads of loaded libraries. Looking for the libraries takes some milliseconds."""
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+    return ThreadpoolController()
+
+
+def _shared_out(orders: list[list[int]], rows: Sequence[Ids]) -> list[list[int]]:
+    """Return batches that keep all cores busy to the end if there are only a few, each with as many tokens."""
+    import torch
+
+    workers = torch.get_num_threads()
+    order = [index for batch in orders for index in batch]
+    ends = np.cumsum([len(rows[index]) for index in order])
+    if not order or ends[-1] < workers * _WORKER_TOKENS or len(orders) >= 4 * workers:
+        return orders
+    parts = -(-len(orders) // workers) * workers
+    cuts = [0, *(np.searchsorted(ends, ends[-1] * np.arange(1, parts) / parts) + 1).tolist(), len(order)]
+    return [order[start:end] for start, end in pairwise(cuts) if start < end]
 
 
 def _run_halved(run: Callable[[list[int]], None], order: list[int]) -> None:

@@ -24,8 +24,9 @@ from indexer.encoders.load import load_recipe
 from indexer.encoders.machine.runtime import Runtime
 from indexer.encoders.recipes import locate
 from indexer.encoders.recipes.recipe import Recipe, RecipeSpec
+from indexer.encoders.tokens.batching import batches
 from indexer.encoders.torch import native
-from indexer.encoders.torch.encoder import TorchEncoder
+from indexer.encoders.torch.encoder import TorchEncoder, _shared_out
 from indexer.encoders.torch.pooling import Packed
 from indexer.errors import BadInput, ModelError, TextTooLong
 
@@ -96,6 +97,26 @@ def test_batches_that_run_side_by_side_give_the_vectors_of_batches_in_a_row(
     finally:
         torch.set_num_threads(threads)
     assert np.abs(found[1] - found[2]).max() < FLOAT32
+
+
+@pytest.mark.parametrize(
+    ("lengths", "shared"),
+    [
+        ([250] * 6, [[0, 1, 2], [3, 4, 5]]),
+        ([900, 300, 200, 100], [[0], [1, 2, 3]]),
+        ([250] * 20, [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9], [10, 11, 12, 13, 14], [15, 16, 17, 18, 19]]),
+        ([250] * 3, [[0, 1, 2]]),  # too few tokens
+        ([1024], [[0]]),
+    ],
+)
+def test_a_few_texts_are_shared_out_between_the_cores(lengths: list[int], shared: list[list[int]]) -> None:
+    rows = [np.zeros(length, np.int32) for length in lengths]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        assert _shared_out(list(batches(rows, 2048)), rows) == shared
+    finally:
+        torch.set_num_threads(threads)
 
 
 def test_the_long_name_is_the_same_model() -> None:
