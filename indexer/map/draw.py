@@ -9,14 +9,12 @@ import numpy as np
 from indexer.errors import BadInput, count_of, to_install
 from indexer.listener import SILENT, Listener
 from indexer.map.file import Map, outdated, read_map, write_map
+from indexer.map.phrases import CHARACTERS
 from indexer.map.projection import MIN_DOCUMENTS, project, require_umap
 from indexer.map.regions import find_regions
 from indexer.records import Document, Vector
 from indexer.stores.reading.store import Store
 from indexer.stores.words.analysis import stored_analysis
-
-_CHARACTERS = 3000
-"""Maximum characters of each text that are kept for the names of regions."""
 
 
 def draw_map(store: Store, listener: Listener = SILENT) -> Map:
@@ -83,6 +81,6 @@ def document_vectors(store: Store) -> tuple[list[Document], Vector]:
         length = float(np.linalg.norm(mean))
         if not length:
             continue
-        documents.append(replace(item.document, text=item.document.text[:_CHARACTERS], sections=()))
+        documents.append(replace(item.document, text=item.document.text[:CHARACTERS], sections=()))
         rows.append(mean / length)
     return documents, np.array(rows, np.float32).reshape(len(rows), -1)

@@ -18,8 +18,8 @@ from indexer.records import Document
 from indexer.sources.formats import SOURCE_CODE
 from indexer.stores.words.analysis import LANGUAGES, UNSPACED, Analysis
 
-_CHARACTERS = 1500
-"""Maximum characters of each text that are read. Beginnings say what a document is about."""
+CHARACTERS = 1500
+"""Maximum characters of each text that are to be read. Beginnings say what a document is about."""
 _MAX_WORDS = 3
 """Maximum words of a phrase, and of a script without spaces twice as many characters."""
 _MIN_LINE_DOCUMENTS = 4
@@ -103,11 +103,11 @@ def read_phrases(documents: Sequence[Document], analysis: Analysis) -> Phrases:
         terms = analysis.terms(word)
         return terms[0] if terms and (len(word) > 2 or word.isupper()) else ""
 
-    common = _common_lines([each.text[:_CHARACTERS] for each in documents])
+    common = _common_lines([each.text for each in documents])
     phrases = Phrases([], [], [], defaultdict(Counter), Counter())
     for document in documents:
         fields = (str(document.metadata.get(name, "")) for name in _PERSON_FIELDS)
-        names = _phrases(" | ".join([*_PERSON.findall(document.text[:_CHARACTERS]), *fields]), stem)
+        names = _phrases(" | ".join([*_PERSON.findall(document.text), *fields]), stem)
         phrases.people.update({word for phrase, spelling in names if spelling.istitle() for word in phrase})
         title, text = _readable(document, common)
         of_title, of_text = Counter[Phrase](), Counter[Phrase]()
@@ -129,10 +129,11 @@ def read_phrases(documents: Sequence[Document], analysis: Analysis) -> Phrases:
 def _readable(document: Document, common: set[str]) -> tuple[str, str]:
     """Return what a person calls a document, and what a person reads in it: of source code its folder and its comments,
     of a row without a title its table and its cells."""
-    title, path = _ANSWER.sub("", document.title), PurePath(document.path or "")
-    if title == path.stem:
-        title = re.sub(r"[\d_-]+", " ", title).strip()
-    text = document.text[:_CHARACTERS]
+    title, path = _ANSWER.sub("", document.title).replace("_", " "), PurePath(document.path or "")
+    if document.title == path.stem and re.search(r"\d", title):
+        words = re.sub(r"[\W\d]+", " ", title).split()
+        title = " ".join(words) if len(words) > 1 else ""  # "scan-12" says nothing
+    text = document.text
     if document.format in SOURCE_CODE:
         title, text = f"{path.parent.name} | {title}", "\n".join(_COMMENT.findall(text))
     own = "\n".join(_own_lines(text, common)).strip()

@@ -308,3 +308,14 @@ def test_messages_are_named_by_their_subjects_and_not_by_their_writers() -> None
 def test_a_number_parts_words() -> None:
     phrases = read_phrases([Document("d", "Type 2 diabetes of 12 people")], Analysis("en"))
     assert phrases.of_documents == [{("type",), ("diabet",), ("peopl",)}]
+
+
+def test_a_title_that_is_the_number_of_a_file_is_not_in_a_name() -> None:
+    """Underscores in a title are blanks."""
+    documents = [
+        Document("a", "of words", "scan-12", path="/files/scan-12.pdf"),
+        Document("b", "of words", "ch08-03-hash-maps", path="/files/ch08-03-hash-maps.md"),
+        Document("c", "of words", "Genghis_Khan"),
+    ]
+    scan, chapter, person = read_phrases(documents, Analysis("en")).of_titles
+    assert (scan, max(map(len, chapter)), max(map(len, person))) == (set(), 2, 2)
