@@ -49,7 +49,8 @@ embeddings.save(path)
 def txtai(python: str, folder: Path) -> Iterator[int]:
     """Serve a saved index with txtai's API; gives its port."""
     config = folder.with_suffix(".yml")
-    config.write_text(f"path: {folder}\n")
+    # The saved settings count; without these, txtai has no routes of an index.
+    config.write_text(f"path: {folder}\nembeddings:\n  keyword: true\n")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -413,7 +413,7 @@ class Postings:
         return np.sort(self._values(field, [address for _, address in hits]))
 
     def lacks(self, terms: Iterable[str]) -> bool:
-        """Return whether no text has one of these terms."""
+        """Return whether at least one of these terms is in no text."""
         return any(not self._searcher.doc_freq("words", term) for term in terms)
 
     def near_terms(self, term: str, field: str = "words") -> list[str]:
@@ -440,9 +440,10 @@ class Postings:
             by_frequency = sorted(self._searcher.terms_with_prefix(field, letter), key=lambda one: -one[1])
             terms = np.array([term for term, _ in by_frequency], np.object_)
             kept = terms, np.array([len(term) for term in terms], np.int64)
-            if len(terms) + sum(len(others) for others, _ in self._kept_terms.values()) > _KEPT_TERMS:
-                self._kept_terms = {}  # not emptied: another thread may be reading it
-            self._kept_terms[field, letter] = kept
+            others = self._kept_terms
+            if len(terms) + sum(len(other) for other, _ in others.values()) > _KEPT_TERMS:
+                others = {}
+            self._kept_terms = {**others, (field, letter): kept}  # a new one: another thread may be reading it
         return kept
 
     def _scored(self, terms: Terms, hits: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
