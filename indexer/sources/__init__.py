@@ -9,10 +9,20 @@ within its bounds. It raises Unreadable (the file failed) or Skip (it holds noth
 extensions in FORMATS (formats.py). Nothing else has to change.
 """
 
-from indexer.sources.entry import Entry, FieldOfFiles, ReadOptions
-from indexer.sources.programs import ExtractorProgram
-from indexer.sources.reading import read
-from indexer.sources.share import Share
-from indexer.sources.source import Source, open_sources
+from __future__ import annotations
 
-__all__ = ["Entry", "ExtractorProgram", "FieldOfFiles", "ReadOptions", "Share", "Source", "open_sources", "read"]
+from typing import TYPE_CHECKING
+
+from indexer.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from indexer.sources.entry import Entry as Entry
+    from indexer.sources.entry import FieldOfFiles as FieldOfFiles
+    from indexer.sources.entry import ReadOptions as ReadOptions
+    from indexer.sources.programs import ExtractorProgram as ExtractorProgram
+    from indexer.sources.reading import read as read
+    from indexer.sources.share import Share as Share
+    from indexer.sources.source import Source as Source
+    from indexer.sources.source import open_sources as open_sources
+else:
+    __getattr__, __dir__ = lazy_names(__name__)

@@ -38,7 +38,7 @@ from search.mcp import make_mcp_server
 from search.overview import questions_to_try
 from search.query import SENT_MEMBERS, Query
 from search.served import CLIENT_DEADLINE, ServedIndex, ServedIndexes, ServedTogether, client_deadline
-from search.server import answers
+from search.server import answers, requests
 from search.server.access_log import AccessLog
 from search.server.documents import Writers, get_documents, list_documents
 from search.server.embeddings import embed, list_models
@@ -64,28 +64,6 @@ from search.server.openapi import (
 from search.server.originals import answer_original, with_original
 from search.server.page.page import CompressedForBrowsers, Page
 from search.server.problems import Problem, problem_of
-from search.server.requests import (
-    DocumentsRequest,
-    EmbeddingsRequest,
-    FacetsRequest,
-    JudgmentRequest,
-    ListRequest,
-    MatchingRequest,
-    PlacedRequest,
-    QuestionRequest,
-    RerankRequest,
-    SearchIndexesRequest,
-    SearchManyRequest,
-    SearchRequest,
-    SimilarRequest,
-    UrisRequest,
-    WithArea,
-    body_of,
-    optional_parameter,
-    parameter,
-    refuse_repeated_members,
-    refuse_unknown_parameters,
-)
 from search.server.rerank import rerank as rerank_documents
 
 if TYPE_CHECKING:
@@ -252,10 +230,10 @@ class Service:
             if self.log is not None:
                 self.log.close()
 
-    @operation("search", f"POST {_INDEX}/search", Hits, SearchRequest)
+    @operation("search", f"POST {_INDEX}/search", Hits, requests.SearchRequest)
     async def search(self, request: Request) -> Response:
         """Rank documents by a question."""
-        served, body = self._index(request), await body_of(request, SearchRequest)
+        served, body = self._index(request), await requests.body_of(request, requests.SearchRequest)
         query = self._query(request, served, body)
 
         def search(served: ServedIndex) -> Hits:
@@ -265,16 +243,16 @@ class Service:
 
         return await self._hits(request, served, search, body, query)
 
-    @operation("search", "POST /v1/search", Hits, SearchIndexesRequest)
+    @operation("search", "POST /v1/search", Hits, requests.SearchIndexesRequest)
     async def search_indexes(self, request: Request) -> Response:
         """Search several indexes."""
-        body = await body_of(request, SearchIndexesRequest)
+        body = await requests.body_of(request, requests.SearchIndexesRequest)
         served = self.indexes.together(body.indexes)
         _note(request, index=served.name)
         query = self._query(request, served, body)
         return await self._hits(request, served, lambda served: served.answer(query), body, query)
 
-    def _query(self, request: Request, served: ServedIndex | ServedTogether, body: QuestionRequest) -> Query:
+    def _query(self, request: Request, served: ServedIndex | ServedTogether, body: requests.QuestionRequest) -> Query:
         query = Query(
             text=body.query or "",
             where=filter_tree(body.where, FROM_CLIENTS),
@@ -284,10 +262,10 @@ class Service:
         _note(request, mode=query.mode, k=query.k, query=query.text)
         return query
 
-    @operation("search", f"POST {_INDEX}/search-many", answers.SearchManyAnswer, SearchManyRequest)
+    @operation("search", f"POST {_INDEX}/search-many", answers.SearchManyAnswer, requests.SearchManyRequest)
     async def search_many(self, request: Request) -> Response:
         """Rank documents by each of some questions."""
-        served, body = self._index(request), await body_of(request, SearchManyRequest)
+        served, body = self._index(request), await requests.body_of(request, requests.SearchManyRequest)
         mode, given = body.mode or served.default_mode, body.where
         where = [filter_tree(one, FROM_CLIENTS) for one in (given if isinstance(given, list) else [given])]
         _note(request, mode=mode, k=body.k, questions=len(body.queries))
@@ -307,10 +285,10 @@ class Service:
 
         return Response(await self._ask(request, search, self._heavy), media_type="application/json")
 
-    @operation("search", f"POST {_INDEX}/similar", Hits, SimilarRequest)
+    @operation("search", f"POST {_INDEX}/similar", Hits, requests.SimilarRequest)
     async def similar(self, request: Request) -> Response:
         """Find documents like one."""
-        body = await body_of(request, SimilarRequest)
+        body = await requests.body_of(request, requests.SimilarRequest)
         _note(request, k=body.k)
         where = filter_tree(body.where, FROM_CLIENTS)
 
@@ -324,7 +302,7 @@ class Service:
         request: Request,
         served: Asked,
         search: Callable[[Asked], Hits],
-        body: QuestionRequest | None = None,
+        body: requests.QuestionRequest | None = None,
         query: Query | None = None,
     ) -> Response:
         """Answer with the hits of a search, and with the members of each hit that the body asks for."""
@@ -393,10 +371,10 @@ class Service:
         """List fields with frequent values."""
         return JSONResponse(await self._ask(request, lambda served: served.fields()))
 
-    @operation("page", f"POST {_INDEX}/facets", None, FacetsRequest)
+    @operation("page", f"POST {_INDEX}/facets", None, requests.FacetsRequest)
     async def count_fields(self, request: Request) -> Response:
         """Count fields."""
-        body = await body_of(request, FacetsRequest)
+        body = await requests.body_of(request, requests.FacetsRequest)
 
         def count(served: ServedIndex) -> dict[str, Any]:
             facets = []
@@ -407,10 +385,10 @@ class Service:
 
         return JSONResponse(await self._ask(request, count))
 
-    @operation("page", f"POST {_INDEX}/list", None, ListRequest)
+    @operation("page", f"POST {_INDEX}/list", None, requests.ListRequest)
     async def list_by(self, request: Request) -> Response:
         """List by time or title."""
-        body = await body_of(request, ListRequest)
+        body = await requests.body_of(request, requests.ListRequest)
 
         def listed(served: ServedIndex) -> dict[str, Any]:
             where = self._within(served, body, filter_tree(body.where, FROM_CLIENTS))
@@ -428,19 +406,19 @@ class Service:
 
         return JSONResponse(await self._ask(request, describe))
 
-    def _within(self, served: ServedIndex, body: WithArea, where: Where | None) -> Where | None:
+    def _within(self, served: ServedIndex, body: requests.WithArea, where: Where | None) -> Where | None:
         return where if body.area is None else self._maps.within(served, body.area, where, body.area_of)
 
     @operation("documents", f"GET {_INDEX}/document", answers.DocumentAnswer, None, URI)
     async def get_document(self, request: Request) -> Response:
         """Return a document."""
-        uri = parameter(request, "uri")
+        uri = requests.parameter(request, "uri")
         return JSONResponse(await self._ask(request, lambda served: with_original(served, uri, self._originals)))
 
     @operation("documents", f"DELETE {_INDEX}/document", answers.RemovedAnswer, None, URI)
     async def remove_document(self, request: Request) -> Response:
         """Remove a document (if writable)."""
-        served, uri = self._index(request), parameter(request, "uri")
+        served, uri = self._index(request), requests.parameter(request, "uri")
         self._require_writable()
         return JSONResponse(await self._writes.run(lambda: self._writers.delete(served, uri)))
 
@@ -454,27 +432,27 @@ class Service:
     @operation("documents", f"GET {_INDEX}/documents", answers.DocumentsAnswer, None, WHERE, CURSOR)
     async def list_documents(self, request: Request) -> Response:
         """List documents in pages, in the order they were added."""
-        where, cursor = optional_parameter(request, "where"), optional_parameter(request, "cursor")
+        where, cursor = requests.optional_parameter(request, "where"), requests.optional_parameter(request, "cursor")
         return JSONResponse(await self._ask(request, lambda served: list_documents(served, where, cursor)))
 
-    @operation("documents", f"PUT {_INDEX}/documents", Changes, DocumentsRequest)
+    @operation("documents", f"PUT {_INDEX}/documents", Changes, requests.DocumentsRequest)
     async def put_documents(self, request: Request) -> Response:
         """Add or replace documents (if writable)."""
         served = self._index(request)
         self._require_writable()
-        body = await body_of(request, DocumentsRequest)
+        body = await requests.body_of(request, requests.DocumentsRequest)
         return JSONResponse(await self._writes.run(lambda: self._writers.put(served, body.documents)))
 
-    @operation("documents", f"POST {_INDEX}/get-many", answers.FoundDocumentsAnswer, UrisRequest)
+    @operation("documents", f"POST {_INDEX}/get-many", answers.FoundDocumentsAnswer, requests.UrisRequest)
     async def get_documents(self, request: Request) -> Response:
         """Return documents by their uris."""
-        body = await body_of(request, UrisRequest)
+        body = await requests.body_of(request, requests.UrisRequest)
         return JSONResponse(await self._ask(request, lambda served: get_documents(served, body.uris)))
 
     @operation("documents", f"GET {_INDEX}/count", answers.CountAnswer, None, WHERE)
     async def count(self, request: Request) -> Response:
         """Count the documents that a filter leaves."""
-        where = filter_tree(optional_parameter(request, "where"), FROM_CLIENTS)
+        where = filter_tree(requests.optional_parameter(request, "where"), FROM_CLIENTS)
 
         def counted(served: ServedIndex) -> dict[str, Any]:
             return {"documents": served.searcher.count(where), "notes": served.filter_notes(where)}
@@ -487,15 +465,15 @@ class Service:
         served = self._index(request)
         if not self._writable:
             return self._judged({})
-        question = parameter(request, "query")
+        question = requests.parameter(request, "query")
         return self._judged(await self._searches.run(lambda: Judgments(served).of(question)))
 
-    @operation("page", f"PUT {_INDEX}/judgments", None, JudgmentRequest)
+    @operation("page", f"PUT {_INDEX}/judgments", None, requests.JudgmentRequest)
     async def judge(self, request: Request) -> Response:
         """Say whether a document answers a question (if writable)."""
         served = self._index(request)
         self._require_writable()
-        body = await body_of(request, JudgmentRequest)
+        body = await requests.body_of(request, requests.JudgmentRequest)
         return self._judged(await self._heavy.run(lambda: Judgments(served).judge(body.query, body.uri, body.grade)))
 
     def _judged(self, grades: Mapping[str, int]) -> Response:
@@ -521,19 +499,19 @@ class Service:
     @operation("page", f"GET {_INDEX}/map/colours", None, None, FIELD)
     async def get_colours(self, request: Request) -> Response:
         """Return the value of a field at every point."""
-        field = parameter(request, "field")
+        field = requests.parameter(request, "field")
         return JSONResponse(await self._ask(request, lambda served: self._maps.colours(served, field)))
 
-    @operation("page", f"POST {_INDEX}/map/documents", None, PlacedRequest)
+    @operation("page", f"POST {_INDEX}/map/documents", None, requests.PlacedRequest)
     async def name_points(self, request: Request) -> Response:
         """Name documents."""
-        served, body = self._index(request), await body_of(request, PlacedRequest)
+        served, body = self._index(request), await requests.body_of(request, requests.PlacedRequest)
         return JSONResponse(await self._searches.run(lambda: self._maps.documents(served, body.points, body.uris)))
 
-    @operation("page", f"POST {_INDEX}/map/matching", None, MatchingRequest)
+    @operation("page", f"POST {_INDEX}/map/matching", None, requests.MatchingRequest)
     async def match_points(self, request: Request) -> Response:
         """Tell which points pass a filter."""
-        body = await body_of(request, MatchingRequest)
+        body = await requests.body_of(request, requests.MatchingRequest)
         where = filter_tree(body.where, FROM_CLIENTS)
 
         def matching(served: ServedIndex) -> dict[str, Any]:
@@ -546,18 +524,18 @@ class Service:
         """List the indexes that embed texts (OpenAI's form)."""
         return JSONResponse(await self._searches.run(lambda: list_models(self.indexes)))
 
-    @operation("models", "POST /v1/embeddings", answers.EmbeddingsAnswer, EmbeddingsRequest)
+    @operation("models", "POST /v1/embeddings", answers.EmbeddingsAnswer, requests.EmbeddingsRequest)
     async def embed(self, request: Request) -> Response:
         """Embed texts (OpenAI's form)."""
-        body = await body_of(request, EmbeddingsRequest)
+        body = await requests.body_of(request, requests.EmbeddingsRequest)
         return JSONResponse(await self._heavy.run(lambda: embed(body, self.indexes)))
 
-    @operation("models", "POST /v1/rerank", answers.RerankAnswer, RerankRequest)
+    @operation("models", "POST /v1/rerank", answers.RerankAnswer, requests.RerankRequest)
     async def rerank_v1(self, request: Request) -> Response:
         """Order documents by relevance (Cohere's form, if there is a reranker)."""
         return await self._rerank(request, "1")
 
-    @operation("models", "POST /v2/rerank", answers.RerankAnswer, RerankRequest)
+    @operation("models", "POST /v2/rerank", answers.RerankAnswer, requests.RerankRequest)
     async def rerank_v2(self, request: Request) -> Response:
         """Order documents by relevance (Cohere's form, if there is a reranker)."""
         return await self._rerank(request, "2")
@@ -565,7 +543,7 @@ class Service:
     async def _rerank(self, request: Request, version: str) -> Response:
         if (scorer := self._scorer) is None:
             raise Problem(404, "no-reranker", "the service has no reranker: its operator can start it with one")
-        body = await body_of(request, RerankRequest)
+        body = await requests.body_of(request, requests.RerankRequest)
         return JSONResponse(await self._heavy.run(lambda: rerank_documents(body, scorer, version)))
 
     async def _ask(
@@ -617,7 +595,7 @@ def _by_method(operations: Mapping[str, tuple[Endpoint, tuple[str, ...] | None]]
     async def answer(request: Request) -> Response:
         endpoint, names = operations["GET" if request.method == "HEAD" else request.method]
         if names is not None:
-            refuse_unknown_parameters(request, names)
+            requests.refuse_unknown_parameters(request, names)
         return await endpoint(request)
 
     return answer
@@ -640,7 +618,7 @@ class _Delegating:
         deadline = client_deadline()
         CLIENT_DEADLINE.set(deadline)
         body = (await receive()).get("body", b"")  # the guard has read all of it
-        refuse_repeated_members(body)
+        requests.refuse_repeated_members(body)
         answering = False
 
         async def noted(message: Message) -> None:

@@ -104,6 +104,15 @@ def test_without_a_model_neither_models_nor_frameworks_are_loaded(tmp_path: Path
         assert not packages & (MODELS | WEB | {"pandas"}), arguments
 
 
+def test_a_question_by_words_loads_no_reader_of_files(tmp_path: Path) -> None:
+    with Index.create(tmp_path / "x.index", dimensions=4) as index:
+        index.add([Document("a", "text")], vectors=np.eye(4)[:1])
+    search = command("search", str(tmp_path / "x.index"), "text", "--mode", "words", "--json")
+    _, printed = loaded(f"{search}\nimport sys; print('indexer.sources.reading' in sys.modules)")
+    assert '"matched": 1' in printed
+    assert printed.splitlines()[-1] == "False"
+
+
 def test_a_client_of_a_service_loads_neither_a_store_nor_a_web_framework() -> None:
     packages, _ = loaded("import search.client")
     assert "httpx" in packages

@@ -19,19 +19,11 @@ from indexer.settings import Settings
 from indexer.stores.commits import changed_settings, changes_of, fitted_already, passage_rows, settings_of
 from indexer.stores.fields.flatten import scalars, with_dates
 from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, RunOutcome
+from indexer.stores.postgres import schema
 from indexer.stores.postgres.address import with_role
 from indexer.stores.postgres.citus import MARKS, STUCK_SECONDS, unfinished_commit
 from indexer.stores.postgres.connections import DeadlineConnection
 from indexer.stores.postgres.filter_sql import erase_fields, write_fields
-from indexer.stores.postgres.schema import (
-    FORMAT_VERSION,
-    POLL_SECONDS,
-    key_of,
-    lock_shared,
-    require_format,
-    statement,
-    width,
-)
 from indexer.stores.postgres.vectors import to_binary
 from indexer.stores.postgres.views import Views, read_row
 from indexer.stores.reading.document_rows import MEMBERS, member_values
@@ -58,15 +50,15 @@ class Commit:
     @classmethod
     def begin(cls, connection: DeadlineConnection, views: Views, tables: str) -> Commit:
         row = read_row(connection, views.address)
-        lock_shared(connection, row.tables)
+        schema.lock_shared(connection, row.tables)
         # The index was replaced while this writer waited, or while the vectors to be written were made.
         if read_row(connection, views.address).tables != row.tables or row.tables != (tables or row.tables):
             raise NotAnIndex(f"{views.address.shown}: was replaced by another index; run it again")
-        require_format(row)
+        schema.require_format(row)
         commit = cls(connection, views, row.tables)
         if commit._distributed:
             commit._wait_until_whole(row.generation)
-        if row.format_version < FORMAT_VERSION:
+        if row.format_version < schema.FORMAT_VERSION:
             commit._migrate(row.format_version)
         return commit
 
@@ -76,23 +68,23 @@ class Commit:
         while any(mark < generation for (mark,) in self._run(MARKS)):
             if time.monotonic() > end:
                 raise unfinished_commit(self._views.address)
-            time.sleep(POLL_SECONDS)
+            time.sleep(schema.POLL_SECONDS)
 
     def _lock_documents(self, uris: Iterable[str]) -> None:
         """Keep other writers from these documents, where the server cannot: a uri is not unique over several nodes."""
         if self._distributed:
-            slots = sorted({int.from_bytes(key_of(uri)[:8], "big") % _DOCUMENT_LOCKS for uri in uris})
+            slots = sorted({int.from_bytes(schema.key_of(uri)[:8], "big") % _DOCUMENT_LOCKS for uri in uris})
             lock = "SELECT pg_advisory_xact_lock(hashtext(%s), slot) FROM unnest(%s::integer[]) AS slot"
             self._run(lock, f"{self._tables}.document", slots)
 
     def _run(self, text: str, *parameters: Any) -> list[Any]:
-        cursor = self._connection.execute(statement(text, self._tables), parameters or None)
+        cursor = self._connection.execute(schema.statement(text, self._tables), parameters or None)
         return cursor.fetchall() if cursor.description else []
 
     def _run_many(self, text: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run a statement for each of the rows."""
         with self._connection.cursor() as cursor:
-            cursor.executemany(statement(text, self._tables), list(rows))
+            cursor.executemany(schema.statement(text, self._tables), list(rows))
 
     def finish(self) -> None:
         """Count the commit. From here to the end of the transaction, other writers wait for this writer."""
@@ -104,7 +96,7 @@ class Commit:
         }
         if self._counts:
             for name, counted in (("documents", "count(*)"), ("passages", "sum(passages)"), ("tokens", "sum(tokens)")):
-                values[name] = statement(
+                values[name] = schema.statement(
                     f"(SELECT coalesce({counted}, 0)::bigint FROM {{tables}}.document)", self._tables
                 )
         assignments = [sql.SQL("generation = generation + 1")]
@@ -142,7 +134,7 @@ class Commit:
             raise NotPermitted(
                 Message(
                     f"{address.shown}: has format {version}, and only the role {owner}, which owns its tables, may "
-                    f"bring it to format {FORMAT_VERSION}: let {owner} write once",
+                    f"bring it to format {schema.FORMAT_VERSION}: let {owner} write once",
                     f": likewise compact {shlex.quote(with_role(address, owner))}",
                 )
             )
@@ -154,7 +146,7 @@ class Commit:
         )
         self._connection.execute(
             "UPDATE likewise.index SET format_version = %s WHERE name = %s",
-            (FORMAT_VERSION, self._views.address.index),
+            (schema.FORMAT_VERSION, self._views.address.index),
         )
         if version < 2:
             self._store_codes()
@@ -178,10 +170,10 @@ class Commit:
             return Changes()
         self._lock_documents([*batch.removed, *(item.document.uri for item in documents)])
         self._remove_documents(batch.removed)
-        self._run("DELETE FROM {tables}.ledger WHERE key = ANY(%s)", [key_of(uri) for uri in batch.removed])
+        self._run("DELETE FROM {tables}.ledger WHERE key = ANY(%s)", [schema.key_of(uri) for uri in batch.removed])
         dimensions = settings_of(self._views.address.shown, self._setting_rows()).dimensions
         require_matching_shapes(documents, dimensions)
-        keys = {item.document.uri: key_of(item.document.uri) for item in documents}
+        keys = {item.document.uri: schema.key_of(item.document.uri) for item in documents}
         known: dict[str, Any] = {
             uri: rest
             for uri, *rest in self._run(
@@ -269,7 +261,7 @@ class Commit:
         )
         command = f"COPY {{tables}}.document (id, key, uri, content_hash, passages, tokens, {names}) FROM STDIN"
         try:
-            with self._connection.cursor() as cursor, cursor.copy(statement(command, self._tables)) as copy:
+            with self._connection.cursor() as cursor, cursor.copy(schema.statement(command, self._tables)) as copy:
                 for key in sorted(rows):
                     copy.write_row(rows[key])
         except errors.UniqueViolation as error:  # the next attempt knows the document
@@ -296,7 +288,7 @@ class Commit:
             len(rows),
         )
         names = "id, document_id, start, stop, line, heading, page, checksum, vector"
-        command = statement(f"COPY {{tables}}.passage ({names}) FROM STDIN (FORMAT BINARY)", self._tables)
+        command = schema.statement(f"COPY {{tables}}.passage ({names}) FROM STDIN (FORMAT BINARY)", self._tables)
         with self._connection.cursor() as cursor, cursor.copy(command) as copy:
             # A vector goes as the bytes that it is in binary.
             copy.set_types(["int8", "int8", "int4", "int4", "int4", "text", "int4", "bytea", "bytea"])
@@ -313,7 +305,7 @@ class Commit:
     def remove(self, uris: Sequence[str]) -> int:
         self._lock_documents(uris)
         removed = self._remove_documents(uris)
-        keys = [key_of(uri) for uri in uris]
+        keys = [schema.key_of(uri) for uri in uris]
         left_out = self._run(
             "DELETE FROM {tables}.ledger WHERE key = ANY(%s) AND reason LIKE %s RETURNING id", keys, STORED_LEFT_OUT
         )
@@ -327,7 +319,7 @@ class Commit:
         found = self._run(
             "SELECT id, key, passages, tokens FROM {tables}.document WHERE key = ANY(%s)"
             f" ORDER BY key{self._for_update}",
-            [key_of(uri) for uri in dict.fromkeys(uris)],
+            [schema.key_of(uri) for uri in dict.fromkeys(uris)],
         )
         if not found:
             return 0
@@ -358,7 +350,7 @@ class Commit:
         )
         self._run("DELETE FROM {tables}.setting WHERE name = ANY(%s)", list(changes.deleted))
         if "dimensions" in changes.written:  # the first vectors decide it
-            column = f"halfvec{width(changes.settings.dimensions).as_string()}"
+            column = f"halfvec{schema.width(changes.settings.dimensions).as_string()}"
             self._run(f"ALTER TABLE {{tables}}.passage ALTER COLUMN vector TYPE {column}")
         if fitted_parameters is not None:
             inserted = self._run(
@@ -383,10 +375,10 @@ class Commit:
 
     def end_run(self, run: int, outcome: RunOutcome) -> int:
         """Write everything that the end of a run decides; return how many files are to be read again."""
-        touched = sorted({key_of(path) for path in (*outcome.read, *outcome.unchanged, *outcome.finished)})
+        touched = sorted({schema.key_of(path) for path in (*outcome.read, *outcome.unchanged, *outcome.finished)})
         self._run("SELECT FROM {tables}.file WHERE key = ANY(%s) ORDER BY key FOR UPDATE", touched)
         self._finish_files(outcome.finished)
-        read = [key_of(path) for path in outcome.read]
+        read = [schema.key_of(path) for path in outcome.read]
         stale = "file_id IN (SELECT id FROM {tables}.file WHERE key = ANY(%s)) AND run < %s"
         left_out = f"{stale} AND state IN ('skipped', 'failed')"
         keys = [key for (key,) in self._run(f"SELECT key FROM {{tables}}.ledger WHERE {left_out}", read, run)]
@@ -402,14 +394,14 @@ class Commit:
         self._run(
             "UPDATE {tables}.ledger SET state = 'unchanged' WHERE state IN ('indexed', 'updated')"
             " AND file_id IN (SELECT id FROM {tables}.file WHERE key = ANY(%s))",
-            [key_of(path) for path in outcome.unchanged],
+            [schema.key_of(path) for path in outcome.unchanged],
         )
         self._sets["finished_run"] = sql.SQL(f"greatest(finished_run, {int(run)})")
         return len(reread)
 
     def _lock_files(self, paths: Iterable[str]) -> None:
         """Make the rows of files, and keep others from changing them and their entries, until the transaction ends."""
-        rows = sorted((key_of(path), path) for path in paths)
+        rows = sorted((schema.key_of(path), path) for path in paths)
         for _, path in rows:
             if "\0" in path:
                 raise BadInput(f"{path[:80]!r}: a path with the character NUL cannot be in PostgreSQL")
@@ -422,14 +414,14 @@ class Commit:
     def _write_ledger(self, rows: Sequence[LedgerRow], run: int) -> None:
         if not rows:
             return
-        keys = [key_of(row.uri) for row in rows]
+        keys = [schema.key_of(row.uri) for row in rows]
         files = dict(
-            self._run("SELECT path, id FROM {tables}.file WHERE key = ANY(%s)", [key_of(r.file) for r in rows])
+            self._run("SELECT path, id FROM {tables}.file WHERE key = ANY(%s)", [schema.key_of(r.file) for r in rows])
         )
         with (
             self._connection.cursor() as cursor,
             cursor.copy(
-                statement(
+                schema.statement(
                     "COPY {tables}.ledger (file_id, key, uri, state, reason, run, reader, notes) FROM STDIN",
                     self._tables,
                 )
@@ -449,7 +441,7 @@ class Commit:
             keys,
         )
         # A file that had the document before and no longer has it: the document is this file's now.
-        taken = [key_of(row.uri) for row in rows if row.state in ("indexed", "updated", "unchanged")]
+        taken = [schema.key_of(row.uri) for row in rows if row.state in ("indexed", "updated", "unchanged")]
         self._run("DELETE FROM {tables}.ledger WHERE key = ANY(%s) AND state = 'gone' AND run < %s", taken, run)
 
     def _forget_stamps(self, keys: Iterable[bytes]) -> None:
@@ -469,18 +461,18 @@ class Commit:
             "INSERT INTO {tables}.file (key, path, size, mtime_ns, inode, read_ns) VALUES (%s, %s, %s, %s, %s, %s)"
             " ON CONFLICT (key) DO UPDATE SET size = excluded.size, mtime_ns = excluded.mtime_ns,"
             " inode = excluded.inode, read_ns = excluded.read_ns",
-            sorted((key_of(path), path, *astuple(stamp)) for path, stamp in stamps.items()),
+            sorted((schema.key_of(path), path, *astuple(stamp)) for path, stamp in stamps.items()),
         )
 
     # repair
 
     def repair(self, damaged: Sequence[str], wrong_fields: Sequence[str]) -> None:
-        keys = [key_of(uri) for uri in damaged]
+        keys = [schema.key_of(uri) for uri in damaged]
         self._run("UPDATE {tables}.document SET content_hash = %s WHERE key = ANY(%s)", bytes(16), keys)
         self._forget_stamps(keys)
         found = self._run(
             "SELECT id, uri, metadata, modified FROM {tables}.document WHERE key = ANY(%s)",
-            [key_of(uri) for uri in wrong_fields],
+            [schema.key_of(uri) for uri in wrong_fields],
         )
         erase_fields(self._connection, self._tables, [row[0] for row in found])
         rows = (

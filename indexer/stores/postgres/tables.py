@@ -9,21 +9,9 @@ from psycopg import errors, sql
 
 from indexer.errors import BadInput, NotAnIndex
 from indexer.stores.port import SIDE_SLOTS
+from indexer.stores.postgres import schema
 from indexer.stores.postgres.citus import distribute, is_distributed
 from indexer.stores.postgres.connections import DeadlineConnection
-from indexer.stores.postgres.schema import (
-    DISTRIBUTED_FORMAT_VERSION,
-    DRAFT_LOCK,
-    DRAFT_MARK,
-    FORMAT_VERSION,
-    LOCK,
-    MAX_DIMENSIONS,
-    SIDE_MARK,
-    Row,
-    create_schema,
-    is_true,
-    statement,
-)
 
 
 def create_tables(connection: DeadlineConnection, dimensions: int, settings: Mapping[str, str], shards: int) -> str:
@@ -32,20 +20,22 @@ def create_tables(connection: DeadlineConnection, dimensions: int, settings: Map
     Args:
         shards: number of shards of distributed tables; 0 for plain tables.
     """
-    if dimensions > MAX_DIMENSIONS:
-        raise BadInput(f"vectors of {dimensions} dimensions are too wide for PostgreSQL: up to {MAX_DIMENSIONS}")
+    if dimensions > schema.MAX_DIMENSIONS:
+        raise BadInput(f"vectors of {dimensions} dimensions are too wide for PostgreSQL: up to {schema.MAX_DIMENSIONS}")
     tables = _new_schema(connection)
-    create_schema(connection, tables, dimensions)
+    schema.create_schema(connection, tables, dimensions)
     if shards:
         distribute(connection, tables, shards)
     with connection.cursor() as cursor:
-        cursor.executemany(statement("INSERT INTO {tables}.setting VALUES (%s, %s)", tables), list(settings.items()))
+        cursor.executemany(
+            schema.statement("INSERT INTO {tables}.setting VALUES (%s, %s)", tables), list(settings.items())
+        )
     return tables
 
 
 def register(connection: DeadlineConnection, name: str, tables: str, shards: int) -> None:
     """Name the tables of an index, in the caller's transaction. Raises BadInput if the name is taken."""
-    version = DISTRIBUTED_FORMAT_VERSION if shards else FORMAT_VERSION
+    version = schema.DISTRIBUTED_FORMAT_VERSION if shards else schema.FORMAT_VERSION
     inserted = connection.execute(
         "INSERT INTO likewise.index (name, tables, format_version, history) VALUES (%s, %s, %s, %s)"
         " ON CONFLICT DO NOTHING RETURNING name",
@@ -61,19 +51,19 @@ def forget_side_indexes(connection: DeadlineConnection, name: str) -> None:
 
     They belong to an earlier index, whose row was deleted by hand. Their documents are not documents of the new index.
     """
-    names = [f"{name}{SIDE_MARK}{slot}" for slot in SIDE_SLOTS]
-    if is_true(connection, "SELECT EXISTS (SELECT FROM likewise.index WHERE name = ANY(%s))", names):
+    names = [f"{name}{schema.SIDE_MARK}{slot}" for slot in SIDE_SLOTS]
+    if schema.is_true(connection, "SELECT EXISTS (SELECT FROM likewise.index WHERE name = ANY(%s))", names):
         connection.execute("DELETE FROM likewise.index WHERE name = ANY(%s)", (names,))
 
 
 def has_registry(connection: DeadlineConnection) -> bool:
     """Return whether this database has had an index."""
-    return is_true(connection, "SELECT to_regclass('likewise.index') IS NOT NULL")
+    return schema.is_true(connection, "SELECT to_regclass('likewise.index') IS NOT NULL")
 
 
 def is_registered(connection: DeadlineConnection, name: str) -> bool:
     """Return whether the registry has an index of this name; False if there is no registry yet."""
-    return has_registry(connection) and is_true(
+    return has_registry(connection) and schema.is_true(
         connection, "SELECT EXISTS (SELECT FROM likewise.index WHERE name = %s)", name
     )
 
@@ -105,10 +95,10 @@ _NUMBERED |= {"document": "document_id", "passage": "passage_id"}
 
 def copy_tables(connection: DeadlineConnection, source: str, target: str) -> None:
     """Fill the tables of an empty index with the rows of another, ids included, in the caller's transaction."""
-    connection.execute(statement("DELETE FROM {tables}.setting", target))
+    connection.execute(schema.statement("DELETE FROM {tables}.setting", target))
     for table in _COPIED:
         connection.execute(
-            statement(
+            schema.statement(
                 f"INSERT INTO {{tables}}.{table} SELECT * FROM {{source}}.{table}",
                 target,
                 source=sql.Identifier(source),
@@ -116,24 +106,24 @@ def copy_tables(connection: DeadlineConnection, source: str, target: str) -> Non
         )
     for table, sequence in _NUMBERED.items():
         connection.execute(
-            statement(f"SELECT setval(%s, greatest(1, max(id)), count(*) > 0) FROM {{tables}}.{table}", target),
+            schema.statement(f"SELECT setval(%s, greatest(1, max(id)), count(*) > 0) FROM {{tables}}.{table}", target),
             (f"{target}.{sequence}",),
         )
 
 
-def copy_counts(connection: DeadlineConnection, row: Row, name: str) -> None:
+def copy_counts(connection: DeadlineConnection, row: schema.Row, name: str) -> None:
     """Give a copied index the counts of its original; its history is its own, and it has no graph yet."""
     connection.execute(
         "UPDATE likewise.index SET generation = %s, documents = %s, passages = %s, tokens = %s, run = %s,"
         " finished_run = %s, format_version = CASE WHEN %s THEN %s ELSE format_version END WHERE name = %s",
         (
             *(row.generation, row.documents, row.passages, row.tokens, row.run, row.finished_run),
-            *(row.format_version < FORMAT_VERSION, row.format_version, name),  # its ledger is of that format
+            *(row.format_version < schema.FORMAT_VERSION, row.format_version, name),  # its ledger is of that format
         ),
     )
     ((tables,),) = connection.execute("SELECT tables FROM likewise.index WHERE name = %s", (name,)).fetchall()
     if is_distributed(connection, tables):
-        connection.execute(statement("UPDATE {tables}.shard SET generation = %s", tables), (row.generation,))
+        connection.execute(schema.statement("UPDATE {tables}.shard SET generation = %s", tables), (row.generation,))
 
 
 def _new_schema(connection: DeadlineConnection) -> str:
@@ -154,11 +144,11 @@ def create_draft(
 
     The draft is removed if this connection ends before the draft is renamed.
     """
-    name = f"{index}{DRAFT_MARK}{secrets.token_hex(8)}"
+    name = f"{index}{schema.DRAFT_MARK}{secrets.token_hex(8)}"
     with connection.transaction():
         tables = create_tables(connection, dimensions, settings, shards)
         register(connection, name, tables, shards)
-        connection.execute("SELECT pg_advisory_lock(%s, hashtext(%s))", (DRAFT_LOCK, tables))
+        connection.execute("SELECT pg_advisory_lock(%s, hashtext(%s))", (schema.DRAFT_LOCK, tables))
     return name
 
 
@@ -172,7 +162,7 @@ def sweep(connection: DeadlineConnection) -> None:
         connection.execute(
             "DELETE FROM likewise.index WHERE name IN (SELECT name FROM likewise.index WHERE name LIKE %s"
             " AND pg_try_advisory_xact_lock(%s, hashtext(tables)) FOR UPDATE SKIP LOCKED)",
-            (f"%{DRAFT_MARK}%", DRAFT_LOCK),
+            (f"%{schema.DRAFT_MARK}%", schema.DRAFT_LOCK),
         )
     orphans = connection.execute(
         "SELECT n.nspname FROM pg_namespace n WHERE n.nspname ~ '^likewise_[0-9a-f]{16}$'"
@@ -181,27 +171,29 @@ def sweep(connection: DeadlineConnection) -> None:
     ).fetchall()
     for (tables,) in orphans:
         with connection.transaction():
-            free = connection.execute("SELECT pg_try_advisory_xact_lock(%s, hashtext(%s))", (LOCK, tables)).fetchone()
+            free = connection.execute(
+                "SELECT pg_try_advisory_xact_lock(%s, hashtext(%s))", (schema.LOCK, tables)
+            ).fetchone()
             if free != (True,) or _may_be_hidden(connection, tables):
                 continue  # a successor that is being filled, or an index of somebody else
             connection.execute("SET LOCAL lock_timeout = '50ms'")
             try:
                 with connection.transaction():
-                    connection.execute(statement("DROP SCHEMA {tables} CASCADE", tables))
+                    connection.execute(schema.statement("DROP SCHEMA {tables} CASCADE", tables))
             except (errors.LockNotAvailable, errors.DeadlockDetected):
                 continue
 
 
 def _may_be_hidden(connection: DeadlineConnection, tables: str) -> bool:
     """Return whether a policy may hide the row of these tables from this role, in the caller's transaction."""
-    if not is_true(connection, "SELECT row_security_active('likewise.index')"):
+    if not schema.is_true(connection, "SELECT row_security_active('likewise.index')"):
         return False
     try:
         with connection.transaction(force_rollback=True):  # a row that is hidden is in the way all the same
             inserted = connection.execute(
                 "INSERT INTO likewise.index (name, tables, format_version, history) VALUES (%s, %s, 0, '')"
                 " ON CONFLICT DO NOTHING",
-                (f"{tables}{DRAFT_MARK}", tables),
+                (f"{tables}{schema.DRAFT_MARK}", tables),
             )
             return inserted.rowcount == 0
     except errors.InsufficientPrivilege:

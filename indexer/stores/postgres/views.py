@@ -20,22 +20,11 @@ from indexer.settings import Settings
 from indexer.stores.commits import settings_of
 from indexer.stores.fields.filter_cache import FilterCache
 from indexer.stores.port import Ids
-from indexer.stores.postgres import citus
+from indexer.stores.postgres import citus, schema
 from indexer.stores.postgres.address import Address
 from indexer.stores.postgres.connections import Connections, DeadlineConnection
 from indexer.stores.postgres.filter_sql import FieldIds, read_field_types
 from indexer.stores.postgres.leftovers import index_names, note_of, unfinished
-from indexer.stores.postgres.schema import (
-    COMMIT_OF,
-    POLL_SECONDS,
-    READ_ROW,
-    Row,
-    key_of,
-    require_all_rows,
-    require_format,
-    require_one_server,
-    statement,
-)
 from indexer.stores.postgres.vectors import blob_of, halves
 from indexer.stores.vectors import damage
 
@@ -74,7 +63,7 @@ class CommitState:
         ids: the documents that a filter leaves (n,), ascending.
     """
 
-    row: Row
+    row: schema.Row
     settings: Settings
     distributed: bool = False
     fields: dict[str, frozenset[Type]] | None = None
@@ -108,7 +97,7 @@ class View:
 
     def rows(self, text: str, *parameters: Any) -> list[Any]:
         cursor = self.connection.cursor(binary=True)
-        return cursor.execute(statement(text, self.state.row.tables), parameters or None).fetchall()
+        return cursor.execute(schema.statement(text, self.state.row.tables), parameters or None).fetchall()
 
     def rows_of(self, text: str, values: Sequence[Any]) -> list[Any]:
         return self.rows(text, list(values)) if len(values) else []
@@ -116,11 +105,11 @@ class View:
     def stream(self, text: str, *parameters: Any, size: int = 500) -> Iterator[Any]:
         with self.connection.cursor(f"stream {next(_STREAMS)}", binary=True) as cursor:
             cursor.itersize = size
-            cursor.execute(statement(text, self.state.row.tables), parameters or None)
+            cursor.execute(schema.statement(text, self.state.row.tables), parameters or None)
             yield from cursor
 
     def key_of(self, uri: str) -> bytes:
-        return key_of(uri)
+        return schema.key_of(uri)
 
     def blob_of(self, vector: bytes) -> bytes:
         return blob_of(vector)
@@ -207,7 +196,7 @@ class Views:
             elif time.monotonic() > since + citus.STUCK_SECONDS:
                 raise citus.unfinished_commit(self.address)
             else:
-                time.sleep(POLL_SECONDS)
+                time.sleep(schema.POLL_SECONDS)
 
     def _current_state(
         self, connection: DeadlineConnection, known: CommitState | None, mode: str
@@ -221,31 +210,33 @@ class Views:
         texts = (f"{_BEGIN} {mode}", *(citus.BEGIN if distributed else ()), *_SETTINGS)
         begin: list[sql.SQL | sql.Composed] = [sql.SQL(text) for text in texts]
         if known is not None:
-            begin.append(statement(_KEEP_TABLES, known.row.tables))
+            begin.append(schema.statement(_KEEP_TABLES, known.row.tables))
             if known.row.ef_search is not None:
                 begin.append(sql.SQL(f"SET LOCAL hnsw.ef_search = {int(known.row.ef_search)}"))
         connection.ef_search = None if known is None else known.row.ef_search
         row, marks = _read(connection, self.address, begin, tables, distributed=distributed)
         if tables != row.tables:
-            connection.execute(statement(_KEEP_TABLES, row.tables))
-            require_one_server(connection, self.address, row.tables)
+            connection.execute(schema.statement(_KEEP_TABLES, row.tables))
+            schema.require_one_server(connection, self.address, row.tables)
             row = replace(row, commit=commit_of(connection, row.tables, row.generation))
             if self.is_distributed(connection, row.tables):
                 for text in (*citus.BEGIN, *_SETTINGS):
                     connection.execute(sql.SQL(text))
                 connection.ef_search = None
-                marks = connection.execute(statement(citus.MARKS, row.tables)).fetchall()
+                marks = connection.execute(schema.statement(citus.MARKS, row.tables)).fetchall()
         if any(mark != row.generation for (mark,) in marks):
             return None, (row.generation, sorted(marks))
         return self._state_of(connection, row), None
 
-    def _state_of(self, connection: DeadlineConnection, row: Row) -> CommitState:
+    def _state_of(self, connection: DeadlineConnection, row: schema.Row) -> CommitState:
         state = self._state
         if state is not None and state.row == row:
             return state
-        require_format(row)
-        require_all_rows(connection, self.address, row.tables)
-        rows = dict(connection.execute(statement("SELECT name, value FROM {tables}.setting", row.tables)).fetchall())
+        schema.require_format(row)
+        schema.require_all_rows(connection, self.address, row.tables)
+        rows = dict(
+            connection.execute(schema.statement("SELECT name, value FROM {tables}.setting", row.tables)).fetchall()
+        )
         settings = settings_of(self.address.shown, rows)
         loaded = CommitState(row, settings, self.is_distributed(connection, row.tables))
         if row.documents:
@@ -259,12 +250,12 @@ class Views:
 
 def commit_of(connection: DeadlineConnection, tables: str, generation: int) -> int | None:
     """Return the random number that distinguishes a commit from others of its number; None if it is unknown."""
-    query = statement(f"SELECT {COMMIT_OF}", tables, generation=sql.Literal(generation))
+    query = schema.statement(f"SELECT {schema.COMMIT_OF}", tables, generation=sql.Literal(generation))
     row = connection.execute(query).fetchone()
     return row[0] if row else None
 
 
-def read_row(connection: DeadlineConnection, address: Address) -> Row:
+def read_row(connection: DeadlineConnection, address: Address) -> schema.Row:
     """Return the index's row in the registry. Raises NotAnIndex if there is no row."""
     return _read(connection, address)[0]
 
@@ -276,7 +267,7 @@ def _read(
     tables: str | None = None,
     *,
     distributed: bool = False,
-) -> tuple[Row, list[tuple[int]]]:
+) -> tuple[schema.Row, list[tuple[int]]]:
     """Return the index's row in the registry, and the number of the commit that each of its shards shows.
 
     Args:
@@ -289,8 +280,8 @@ def _read(
     """
     commit: sql.Composable = sql.SQL("NULL")
     if tables is not None:
-        commit = statement(COMMIT_OF, tables, generation=sql.SQL("i.generation"))
-    query = sql.SQL(READ_ROW).format(commit, sql.Literal(address.index))
+        commit = schema.statement(schema.COMMIT_OF, tables, generation=sql.SQL("i.generation"))
+    query = sql.SQL(schema.READ_ROW).format(commit, sql.Literal(address.index))
     marks = []
     try:
         if distributed and tables is not None:  # Citus would send a string of several statements to the nodes
@@ -298,7 +289,7 @@ def _read(
                 for each in begin:
                     connection.execute(each)
                 cursor = connection.execute(query)
-                shards = connection.execute(statement(citus.MARKS, tables))
+                shards = connection.execute(schema.statement(citus.MARKS, tables))
             marks = shards.fetchall()
         else:
             cursor = connection.execute(sql.SQL("; ").join([*begin, query]))
@@ -316,4 +307,4 @@ def _read(
         raise NotAnIndex(
             Message(f"{address.shown}: is not an index{others}", f"; likewise index creates one there{notes}")
         )
-    return Row(*found), marks
+    return schema.Row(*found), marks
