@@ -370,9 +370,7 @@ class ServedIndexes(Mapping[str, ServedIndex]):
         """
         if isinstance(error, errors.UnknownUri):  # the store's own message names its address
             return "no document has this uri: copy uris from hits as they are"
-        if isinstance(
-            error, errors.NothingKnown
-        ):  # its own message names the model, which may be a folder of this machine
+        if isinstance(error, errors.NothingKnown):  # its own message names the model, which may be a local folder
             return (
                 f"the model knows nothing in text {error.texts[0]}, so there is no vector for it: use other words, or "
                 'search with the mode "words"'

@@ -69,9 +69,8 @@ class Names:
             and not people.issuperset(phrase)
         )
         self._repeats = self._repeat_rates(frequency)
-        words = [
-            len(phrase) if len(phrase[0]) > 1 else len(phrase) / 2 for phrase in self._terms
-        ]  # two characters: one
+        # In a script without spaces, a stem is one character, and two of them count as one word.
+        words = [len(phrase) if len(phrase[0]) > 1 else len(phrase) / 2 for phrase in self._terms]
         self._length_weights = np.interp(words, (1, 2, 3), _LENGTH_WEIGHTS)
         position = {phrase: at for at, phrase in enumerate(self._terms)}
         columns, weights, ends = list[int](), list[float](), [0]

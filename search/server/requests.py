@@ -330,9 +330,8 @@ class EmbeddingsRequest(_Body):
     @classmethod
     def refuse_too_many_values(cls, body: bytes) -> None:
         # Parsing holds the interpreter: 15 MB of `[1],` took 2 GB and stopped every other request for 7 seconds.
-        too_many = (
-            body.count(b",") > limits.MAX_TEXTS_CHARACTERS + limits.MAX_TEXTS
-        )  # texts of this many characters have fewer
+        # A body within the limits has at most one comma per character and per text.
+        too_many = body.count(b",") > limits.MAX_TEXTS_CHARACTERS + limits.MAX_TEXTS
         if not too_many and len(body) > limits.MAX_BODY_BYTES:
             outside_texts = _JSON_STRING.sub(b"", body)
             too_many = sum(map(outside_texts.count, (b"[", b"{", b":"))) > 2 * limits.MAX_TEXTS

@@ -305,7 +305,7 @@ class IdleConnections:
 
 
 class _Shared:
-    """What the idle connections of all catalogs in this process share."""
+    """The state that the idle connections of all catalogs in this process share."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()  # collecting garbage may close an index in the middle of lending
@@ -328,7 +328,7 @@ os.register_at_fork(after_in_child=_shared.after_fork)
 
 
 def _surplus() -> list[CatalogConnection]:
-    """Return connections to close, so that at most so many as may wait remain open in catalogs that are not used."""
+    """Return waiting connections to close, the longest unused first, so that no more are open than may wait."""
     over = sum(catalog._lent + len(catalog) for catalog in _shared.catalogs) - _max_idle_connections()
     surplus: list[CatalogConnection] = []
     if over > 0:

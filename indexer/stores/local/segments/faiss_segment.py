@@ -83,7 +83,7 @@ def build(
     batches: Iterable[Vector],
     recall: float | None = None,
 ) -> SegmentFile:
-    """Write a segment of unit rows, which compares with each of them.
+    """Write a segment of unit rows. A search compares each of them with the question.
 
     Args:
         passages, documents: ids at each position (n,).
