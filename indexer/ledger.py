@@ -181,7 +181,7 @@ class Code(Enum):
     FRONT_MATTER_BROKEN = "its front matter is not read, because it is not valid {} ({}): repair it"
     XFA_FORM = "its fields are not read, because it is an XFA form: print it into a new PDF"
     ENCODED_LEFT_OUT = "{} % of its text is encoded data (base64 or hexadecimal digits), which is not embedded"
-    REPEATED_MEMBER = 'an object in it has "{}" more than once, and the last value was read: remove the others'
+    REPEATED_MEMBER = "an object in it has {} more than once, and the last value was read: remove the others"
     FORMULAS_WITHOUT_VALUE = "{} without a stored value are not read: open it in a spreadsheet program, and save it"
     EARLIER_TEXT_KEPT = "the text of an earlier reading is kept"
     """Reading it failed, and its document stays as it was."""

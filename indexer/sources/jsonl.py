@@ -7,16 +7,20 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Any, BinaryIO
 
+from indexer.errors import count_of
 from indexer.ledger import Code
 from indexer.sources.content import Refused
 from indexer.sources.encoding import marked_encoding
 from indexer.sources.entry import Entry, ReadOptions
 from indexer.sources.record import TEXT_FIELDS, Container, is_text, text_names, type_name
+
+_NAMED = 3
 
 
 def read_jsonl(stream: BinaryIO, container: Container) -> Iterator[Entry]:
@@ -25,6 +29,7 @@ def read_jsonl(stream: BinaryIO, container: Container) -> Iterator[Entry]:
     number = 0
     has_records = has_objects = has_named = False
     named = container.options.text_field
+    decoder = _decoder_that_notes(repeated := dict[str, None]())
     if container.met and _has_no_documents(stream, container.options):
         yield container.whole(True, Code.NO_RECORD_WITH_TEXT())
         return
@@ -46,8 +51,9 @@ def read_jsonl(stream: BinaryIO, container: Container) -> Iterator[Entry]:
         if line.isspace() or not line:
             continue
         has_records = True
+        repeated.clear()
         try:
-            record = parse(line.rstrip(), repeated := list[str]())
+            record = parse(line.rstrip(), decoder)
         except Invalid as error:
             yield container.failed(number, error.reason)
             continue
@@ -107,7 +113,7 @@ class JsonRecords:
     records: list[dict[str, Any]]
     lines: list[int]
     have_text: bool
-    repeated: list[str]
+    repeated: Collection[str]
 
 
 def json_records(text: str, options: ReadOptions) -> JsonRecords | None:
@@ -117,7 +123,7 @@ def json_records(text: str, options: ReadOptions) -> JsonRecords | None:
         Invalid: it is a list whose first record is sound and whose rest is not JSON, as of a file that is cut off.
     """
     try:
-        value = parse(text.encode(), repeated := list[str]())
+        value = parse(text.encode(), _decoder_that_notes(repeated := dict[str, None]()))
     except UnicodeEncodeError:
         return None
     except Invalid:
@@ -178,25 +184,21 @@ def read_json(records: JsonRecords, container: Container) -> Iterator[Entry]:
         nth = before[line]
         read = container.entry if records.have_text else partial(container.row, named=record)
         yield _noted(read(line, record, nth=nth), repeated)
-        repeated = []  # the first record has the note, because the parser does not say which record it is
+        repeated = ()  # the first record has the note, because the parser does not say which record it is
 
 
 class Invalid(Refused):
     """The text is not JSON; the reason says where and why."""
 
 
-def parse(line: bytes, repeated: list[str] | None = None) -> Any:
+def parse(line: bytes, decoder: json.JSONDecoder | None = None) -> Any:
     """Return the value of one JSON text in UTF-8.
-
-    Args:
-        repeated: receives the names of members that an object has more than once.
 
     Raises:
         Invalid: it is not UTF-8 or not JSON, or has NaN, infinite numbers or half a surrogate pair.
     """
     try:
-        decoder = _DECODER if repeated is None else _decoder(object_pairs_hook=partial(_members, repeated))
-        value = decoder.decode(line.decode("utf-8"))
+        value = (decoder or _DECODER).decode(line.decode("utf-8"))
         if b"\\u" in line:
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeDecodeError as error:
@@ -217,15 +219,24 @@ def _finite(number: str) -> float:
     return value
 
 
-def _members(repeated: list[str], pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(members := dict(pairs)) < len(pairs):
-        repeated += [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]
-    return members
+def _decoder_that_notes(repeated: dict[str, None]) -> json.JSONDecoder:
+    """Return a decoder that adds the names of members that an object has more than once, in order."""
+
+    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(read := dict(pairs)) < len(pairs):
+            repeated.update((name, None) for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        return read
+
+    return _decoder(object_pairs_hook=members)
 
 
-def _noted(entry: Entry, repeated: Sequence[str]) -> Entry:
-    """Return the entry of a record with a note on the members that it has more than once."""
-    return replace(entry, notes=(*entry.notes, *map(Code.REPEATED_MEMBER, dict.fromkeys(repeated))))
+def _noted(entry: Entry, repeated: Collection[str]) -> Entry:
+    """Return the entry of a record with a note that names the first members that it has more than once."""
+    if not repeated:
+        return entry
+    named = ", ".join(f'"{name}"' for name in islice(repeated, _NAMED))
+    more = f" and {count_of(len(repeated) - _NAMED, 'other')}" if len(repeated) > _NAMED else ""
+    return replace(entry, notes=(*entry.notes, Code.REPEATED_MEMBER(named + more)))
 
 
 _decoder = partial(json.JSONDecoder, parse_constant=_finite, parse_float=_finite)

@@ -175,6 +175,14 @@ SENTENCES: list[tuple[Reason, str]] = [
         Code.ENCODED_LEFT_OUT("40"),
         "40 % of its text is encoded data (base64 or hexadecimal digits), which is not embedded",
     ),
+    (
+        Code.REPEATED_MEMBER('"year"'),
+        'an object in it has "year" more than once, and the last value was read: remove the others',
+    ),
+    (
+        Code.FORMULAS_WITHOUT_VALUE("2 formulas"),
+        "2 formulas without a stored value are not read: open it in a spreadsheet program, and save it",
+    ),
     (Code.EARLIER_TEXT_KEPT(), "the text of an earlier reading is kept"),
 ]
 """A reason of every code, and its sentence in indexes of formats 1 and 2. A new wording needs a pattern of the old."""

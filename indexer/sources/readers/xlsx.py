@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import datetime
-import re
 import zipfile
 from dataclasses import replace
 from typing import Any
 
 import openpyxl
+from lxml import etree
 
 from indexer.errors import count_of
 from indexer.ledger import Code
 from indexer.sources import archive
 from indexer.sources.content import Assembly, Content
 from indexer.sources.readers.office_parts import add_comments_and_charts, add_sheet
-
-_BLOCK_BYTES = 2**20
-_CELL_END = b"</c>"
-_FORMULA = re.compile(rb'<c\b(?![^>]*t="str")[^>]*>\s*<f\b(?!.*<v>[^<])', re.DOTALL)
-"""A formula without a value. The value of a formula for text, `t="str"`, may be empty."""
 
 
 def read(path: str) -> Content:
@@ -45,17 +40,30 @@ def read(path: str) -> Content:
 
 
 def _formulas_without_value(path: str) -> int:
-    """Return the number of cells with a formula that no program has computed."""
+    """Return the number of cells with a formula that no program has computed. One row at a time is in memory."""
     count = 0
     with zipfile.ZipFile(path) as members:
         for name in members.namelist():
             if name.startswith("xl/worksheets/") and name.endswith(".xml"):
                 with members.open(name) as part:
-                    rest = b""
-                    while block := part.read(_BLOCK_BYTES):
-                        *cells, rest = (rest + block).split(_CELL_END)
-                        count += sum(_FORMULA.search(cell) is not None for cell in cells)
+                    for _, row in etree.iterparse(
+                        part,
+                        tag="{*}row",
+                        resolve_entities=False,
+                        remove_comments=True,
+                        remove_pis=True,
+                        recover=True,  # openpyxl has refused what is not well-formed
+                        huge_tree=True,
+                    ):
+                        count += sum(not _has_value(formula.getparent()) for formula in row.iter("{*}f"))
+                        while row.getprevious() is not None:
+                            del row.getparent()[0]
     return count
+
+
+def _has_value(cell: Any) -> bool:
+    """Return whether a cell has a stored value, which may be empty if it is text."""
+    return cell.get("t") in {"str", "inlineStr"} or bool(cell.findtext("{*}v"))
 
 
 def _cell(value: Any) -> str:

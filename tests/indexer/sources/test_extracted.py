@@ -6,6 +6,8 @@ import datetime
 import json
 import random
 import re
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from email.message import EmailMessage
@@ -17,6 +19,7 @@ import docx
 import openpyxl
 import pptx
 import pytest
+from hardware import needs_memory_limit
 from openpyxl.chart import BarChart, Reference
 from openpyxl.comments import Comment
 from openpyxl.worksheet.worksheet import Worksheet
@@ -243,6 +246,62 @@ def test_formulas_that_no_program_has_computed_are_noted(tmp_path: Path, collect
             archive.writestr(name, data)
     (entry,) = collect(path)
     assert [note.text() for note in entry.notes] == [f"1 formula without a stored value {said}"]
+
+
+def with_sheet(path: Path, sheet: str) -> Path:
+    """A workbook whose only sheet is this XML."""
+    openpyxl.Workbook().save(path)
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in (members | {"xl/worksheets/sheet1.xml": sheet.encode()}).items():
+            archive.writestr(name, data)
+    return path
+
+
+_MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+
+
+@pytest.mark.parametrize(("prefix", "xmlns"), [("", "xmlns"), ("x:", "xmlns:x")])
+def test_formulas_are_counted_as_programs_write_them(tmp_path: Path, collect: Collect, prefix: str, xmlns: str) -> None:
+    cells = (
+        '<c r="A1"><f>C1</f></c>'
+        '<c r="B1"><f t="shared" si="0"/><v/></c>'
+        '<c r="C1"><f>D1</f><v xml:space="preserve">1</v></c>'
+        "<c r='D1' t='str'><f>A1</f><v></v></c>"
+        '<c r="E1" s="0"/>'
+        '<c r="F1"><!-- <f>A1</f> --><v>5</v></c>'
+    )
+    sheet = re.sub("<(/?)(?=[a-z])", rf"<\1{prefix}", f"<sheetData><row>{cells}</row></sheetData>")
+    path = tmp_path / "a.xlsx"
+    (entry,) = collect(with_sheet(path, f'<{prefix}worksheet {xmlns}="{_MAIN}">{sheet}</{prefix}worksheet>'))
+    assert entry.document is not None
+    assert entry.document.text == "1\t\t\t5"
+    assert [note.arguments for note in entry.notes] == [("2 formulas",)]
+
+
+_COUNT = """
+import sys
+from indexer.sources.readers import xlsx
+
+def peak():
+    return int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0]) // 1024
+
+before = peak()
+print(xlsx._formulas_without_value(sys.argv[1]), peak() - before)
+"""
+
+
+@needs_memory_limit
+def test_one_row_of_a_sheet_is_in_memory_for_its_formulas(tmp_path: Path) -> None:
+    """Cells without a value that stay in memory would be searched again and again."""
+    row = '<row><c s="1"/><c s="1"/><c s="1"/></row>'
+    rows = row * (2**23 // len(row)) + "<row><c><f>A1</f></c></row>"
+    path = with_sheet(tmp_path / "a.xlsx", f'<worksheet xmlns="{_MAIN}">{rows}</worksheet>')
+    answer = subprocess.run([sys.executable, "-c", _COUNT, path], capture_output=True, check=True, text=True).stdout
+    count, megabytes = map(int, answer.split())
+    assert count == 1
+    assert megabytes < 6, "the sheet has 8 MB"
 
 
 CONTAINER = """<?xml version="1.0"?><container version="1.0"
