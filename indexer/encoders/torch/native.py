@@ -18,7 +18,7 @@ from indexer.encoders.machine.hardware import cpu_features
 from indexer.encoders.recipes.locate import read_json
 from indexer.encoders.torch.automodel import MAX_POSITIONS, from_padding
 from indexer.encoders.torch.pooling import Packed
-from indexer.encoders.torch.weights import load_weights, weight_shards
+from indexer.encoders.torch.weights import load_weights, weight_names, weight_shards
 from indexer.errors import ModelError
 
 if TYPE_CHECKING:
@@ -30,25 +30,21 @@ _LANES = 16
 """Number of float32 values in a register of 512 bits."""
 _WINDOW = 32
 """Number of tokens in one attention window, which several texts of up to _LANES tokens share."""
+_LONG = 512
+"""Maximum number of tokens of a text whose incomplete row of keys is filled. Masks of longer texts are too large."""
 _BLOCK = 64
 """Number of tokens that share the keys around them, if a layer attends to near tokens alone."""
 _ACTIVATIONS = {"gelu": ("gelu", "none"), "gelu_new": ("gelu", "tanh"), "silu": ("swish", "")}
 _ACTIVATIONS["gelu_pytorch_tanh"] = _ACTIVATIONS["gelu_new"]
 """oneDNN's name and algorithm of an activation."""
-_RENAMED = {
-    **{"dim": "hidden_size", "n_layers": "num_hidden_layers", "n_heads": "num_attention_heads"},
-    **dict.fromkeys(("activation", "hidden_activation"), "hidden_act"),
-    **dict.fromkeys(("norm_eps", "rms_norm_eps"), "layer_norm_eps"),
-}
-"""Settings of config.json that some architectures name differently."""
 _MAX_LAYERS = 1024
 """Number of layers that no model reaches."""
 _UNKNOWN = (
-    *("is_decoder", "auto_map", "quantization_config", "rope_scaling", "attention_bias", "mlp_bias", "norm_bias"),
+    *("is_decoder", "add_cross_attention", "auto_map", "quantization_config", "rope_scaling", "attention_bias"),
+    *("mlp_bias", "norm_bias"),
 )
 """Settings that are computed only if they are false or left out."""
-_NEEDED = {"num_hidden_layers", "hidden_size", "num_attention_heads"}
-
+_NEEDED = ("num_hidden_layers", "hidden_size", "num_attention_heads")
 
 _WORDS, _SEGMENTS = "embeddings.word_embeddings", "embeddings.token_type_embeddings"
 _POSITIONS = "embeddings.position_embeddings"
@@ -72,6 +68,8 @@ class _Architecture:
         norms: of attention and of the feed-forward layer.
         biased: whether products have biases, and whether norms have.
         rms: whether norms divide by the root mean square (Zhang and Sennrich, 2019).
+        key_heads: the setting of config.json that is the number of heads of keys and values.
+        renamed: BERT's names of settings of config.json, by the architecture's own names.
         fixed: settings of config.json that have only one known value, or are left out.
     """
 
@@ -86,6 +84,8 @@ class _Architecture:
     pooler: str = ""
     biased: tuple[bool, bool] = (True, True)
     rms: bool = False
+    key_heads: str = "num_attention_heads"
+    renamed: Mapping[str, str] = field(default_factory=dict)
     fixed: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -106,6 +106,10 @@ _ARCHITECTURES = {
         attention=("attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin"),
         feed_forward=("ffn.lin1", "ffn.lin2"),
         norms=("sa_layer_norm", "output_layer_norm"),
+        renamed={
+            **{"dim": "hidden_size", "n_layers": "num_hidden_layers", "n_heads": "num_attention_heads"},
+            "activation": "hidden_act",
+        },
         fixed={"layer_norm_eps": 1e-12},
     ),
     "modernbert": _Architecture(
@@ -117,6 +121,7 @@ _ARCHITECTURES = {
         norms=("attn_norm", "mlp_norm"),
         final_norm="final_norm",
         biased=(False, False),
+        renamed={"hidden_activation": "hidden_act", "norm_eps": "layer_norm_eps"},
     ),
     "nomic_bert": _Architecture(
         embeddings=(_WORDS, _SEGMENTS, ""),
@@ -143,13 +148,15 @@ _ARCHITECTURES = {
         final_norm="norm",
         biased=(False, False),
         rms=True,
+        key_heads="num_key_value_heads",
+        renamed={"rms_norm_eps": "layer_norm_eps"},
     ),
 }
 """Architectures by `model_type`, with the names in the files that transformers and the models' makers write."""
 
 
 class _Reach(NamedTuple):
-    """What a layer's attention knows of positions: the base of rotary angles, and the most tokens to either side."""
+    """The base of the rotary angles of a layer, and the maximum distance between tokens that attend to each other."""
 
     theta: float | None = None
     tokens: int | None = None
@@ -161,7 +168,10 @@ def _reaches(config: Mapping[str, Any]) -> list[_Reach] | None:
     if config["model_type"] != "modernbert":
         kinds, ropes, reach = ["full_attention"] * layers, {"full_attention": ropes}, 0
     else:
-        every = config.get("global_attn_every_n_layers", 3)
+        every, window = config.get("global_attn_every_n_layers", 3), config.get("local_attention", 128)
+        # transformers reads "sliding_window" as half of "local_attention".
+        if type(every) is not int or every < 1 or type(window) is not int or "sliding_window" in config:
+            return None
         kinds = config.get("layer_types") or [
             "sliding_attention" if layer % every else "full_attention" for layer in range(layers)
         ]
@@ -170,7 +180,7 @@ def _reaches(config: Mapping[str, Any]) -> list[_Reach] | None:
             "full_attention": {"rope_theta": config.get("global_rope_theta")},
             "sliding_attention": {"rope_theta": config.get("local_rope_theta")},
         }
-        reach = config.get("local_attention", 128) // 2
+        reach = window // 2
     reaches = []
     for kind in kinds:
         rope = ropes.get(kind) or {}
@@ -190,21 +200,31 @@ def settings(folder: Path) -> dict[str, Any] | None:
     architecture = _ARCHITECTURES.get(config.get("model_type"))
     if architecture is None or not weight_shards(folder):
         return None
-    config = {_RENAMED.get(name, name): value for name, value in config.items()}
+    renamed = {name: config.get(own) for own, name in architecture.renamed.items()}
+    if any(config.get(name, value) != value for name, value in {**architecture.fixed, **renamed}.items()):
+        return None
+    config |= renamed
+    # transformers can save NomicBERT and GTE with other names of weights than their makers.
+    query = f"{architecture.block}0.{architecture.attention[0].partition(':')[0]}.weight"
     if (
-        not set(config) >= _NEEDED
+        any(type(config.get(name)) is not int for name in _NEEDED)
         or config.get("hidden_act") not in _ACTIVATIONS
-        or any(config.get(name, value) != value for name, value in architecture.fixed.items())
         or any(map(config.get, _UNKNOWN))
+        or ((names := weight_names(folder)) and not any(name.endswith(query) for name in names))
     ):
         return None
     if architecture.embeddings[2]:
         return {**config, "reaches": [_Reach()]}
-    layers, heads, width = (config[name] for name in ("num_hidden_layers", "num_attention_heads", "hidden_size"))
+    layers, width, heads = map(config.__getitem__, _NEEDED)
+    positions = config.get("max_position_embeddings")
     if (
-        not {"layer_norm_eps", "max_position_embeddings"} <= set(config)
+        config.get("layer_norm_eps") is None
+        or type(positions) is not int
+        or positions < 1
         or not 0 < layers < _MAX_LAYERS
-        or config.get("head_dim") not in (None, width / max(heads, 1))
+        or heads < 1
+        or width % (2 * heads)
+        or config.get("head_dim") not in (None, width // heads)
     ):
         return None
     reaches = _reaches(config)
@@ -257,14 +277,17 @@ class Native:
         self._positions = (take(positions, torch.float32) + segment).to(dtype) if positions else None
         if self._positions is None:
             self._words = (self._words + segment).to(dtype)
-            self.positions = min(int(config["max_position_embeddings"]), MAX_POSITIONS)
+            self.positions = min(config["max_position_embeddings"], MAX_POSITIONS)
         else:
             self.positions = len(self._positions) - self._first
-        self._bias = take(names.relative + ".weight")[_buckets(self.positions)] if names.relative else None
+        self._relative_bias = take(names.relative + ".weight")[_buckets(self.positions)] if names.relative else None
         self._embedding_norm = _norm(take, names, names.embedding_norm)
         self._final_norm = _norm(take, names, names.final_norm)
         activation = _ACTIVATIONS[config["hidden_act"]]
         self.blocks = [_Block(take, names, number, activation) for number in range(self.layers)]
+        keys = self.hidden // self._heads * (config.get(names.key_heads) or self._heads)
+        if (self._words.shape[1], len(self.blocks[0].key.weight)) != (self.hidden, keys):
+            raise ModelError(f"model {folder} has weights of other sizes than its config.json says: fetch it again")
         self._reaches = reaches * self.layers if len(reaches) == 1 else reaches
         pooled = names.pooler and prefix + names.pooler + ".weight" in weights
         self._pooler = (take(names.pooler + ".weight"), take(names.pooler + ".bias")) if pooled else None
@@ -381,18 +404,19 @@ class Native:
             masked = ((key - place).abs() > reach) | (key < 0) | (key >= length)
             return torch.zeros(masked.shape, dtype=self.dtype).masked_fill_(masked, float("-inf"))
         room = -tokens % _LANES
-        if self._bias is None and not room and tokens == length and (reach is None or length <= reach + 1):
+        near = reach is None or length <= reach + 1
+        if self._relative_bias is None and near and tokens == length and (not room or length > _LONG):
             return None
         text = torch.arange(tokens + room) // length
         text[tokens:] = -1
         place = torch.arange(tokens + room) % length
-        gap = place - place[:tokens, None]
         masked = text[:tokens, None] != text
         if reach is not None:
-            masked |= gap.abs() > reach
+            masked |= (place - place[:tokens, None]).abs() > reach
         mask = torch.zeros(masked.shape, dtype=self.dtype)
-        if self._bias is not None:
-            mask = self._bias[gap + self.positions - 1].permute(2, 0, 1)[None].contiguous()
+        if self._relative_bias is not None:
+            gap = place - place[:tokens, None]
+            mask = self._relative_bias[gap + self.positions - 1].permute(2, 0, 1)[None].contiguous()
         return mask.masked_fill_(masked, float("-inf"))
 
     def _angles(self, theta: float | None, where: torch.Tensor) -> _Angles | None:
@@ -409,7 +433,7 @@ class Native:
 
 
 class _View(NamedTuple):
-    """What the layers of one reach share in a batch.
+    """The windows and rotary angles of a batch, which all layers of one reach share.
 
     Attributes:
         windows: windows of attention that follow each other: how many, tokens of one, and what is added to the scores.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,17 @@ def weight_shards(folder: Path) -> list[Path]:
         if names in ({whole}, set(index.values())):
             return files
     return []
+
+
+def weight_names(folder: Path) -> set[str]:
+    """Return the names of the weights in safetensors files. Damaged files and other formats have none."""
+    from safetensors import SafetensorError, safe_open
+
+    names: set[str] = set()
+    for file in weight_shards(folder):
+        with suppress(SafetensorError, OSError), safe_open(file, "pt") as opened:
+            names.update(opened.keys())
+    return names
 
 
 def load_weights(folder: Path) -> dict[str, torch.Tensor]:

@@ -15,6 +15,7 @@ from benchmarks.architectures import ARCHITECTURES, make_folder
 from indexer.encoders.torch.automodel import AutoModel
 from indexer.encoders.torch.native import Native, settings
 from indexer.encoders.torch.pooling import Packed
+from indexer.errors import ModelError
 
 NATIVE = ("roberta", "xlm-roberta", "mpnet", "distilbert", "modernbert", "nomic_bert", "gte", "eurobert")
 
@@ -110,3 +111,78 @@ def test_settings_that_are_not_known_are_left_to_transformers(
     for given, known in ((config, name != "albert"), ({**config, **changed}, False)):
         (tmp_path / "config.json").write_text(json.dumps(given))
         assert (settings(tmp_path) is not None) == known
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "is_native"),
+    [
+        ("bert", {"norm_eps": 0.5, "n_heads": 2, "activation": "silu", "dim": 16}, True),
+        ("roberta", {"rms_norm_eps": 0.5, "hidden_activation": "silu"}, True),
+        ("nomic_bert", {"norm_eps": 0.5, "activation": "gelu"}, True),
+        ("modernbert", {"layer_norm_eps": 0.5}, False),
+        ("modernbert", {"hidden_act": "silu"}, False),
+        ("modernbert", {"sliding_window": 3}, False),
+        ("eurobert", {"layer_norm_eps": 0.5}, False),
+        ("eurobert", {"max_position_embeddings": 0}, False),
+        ("distilbert", {"num_attention_heads": 2}, False),
+    ],
+)
+def test_members_of_other_architectures_change_nothing(
+    name: str, written: dict[str, Any], is_native: bool, tmp_path: Path
+) -> None:
+    folder, batch = make_folder(name, tmp_path / "model"), batch_of([60, 20, 9, 9])
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **written}))
+    library = AutoModel(folder, torch.float32, "cpu", False)
+    assert (settings(folder) is not None) == is_native
+    native = Native(folder, torch.float32) if is_native else library
+    with torch.inference_mode():
+        ours, theirs = (model.states(batch, [library.layers])[library.layers] for model in (native, library))
+    assert native.positions == library.positions
+    assert (ours - theirs).abs().max() < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("gte", {"num_attention_heads": 32}),
+        ("modernbert", {"global_attn_every_n_layers": None, "layer_types": None}),
+        ("modernbert", {"global_attn_every_n_layers": 0, "layer_types": None}),
+        ("bert", {"num_hidden_layers": "2"}),
+        ("roberta", {"add_cross_attention": True}),
+        ("eurobert", {"max_position_embeddings": None}),
+        ("nomic_bert", {"max_position_embeddings": -1}),
+    ],
+)
+def test_settings_that_cannot_be_are_left_to_transformers(name: str, written: dict[str, Any], tmp_path: Path) -> None:
+    folder = make_folder(name, tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text())
+    assert settings(folder) is not None
+    (folder / "config.json").write_text(json.dumps({**config, **written}))
+    assert settings(folder) is None
+
+
+def test_heads_that_differ_from_the_weights(tmp_path: Path) -> None:
+    folder = make_folder("eurobert", tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "num_key_value_heads": 1}))
+    with pytest.raises(ModelError, match="weights of other sizes"):
+        Native(folder, torch.float32)
+
+
+@pytest.mark.parametrize("name", ["nomic_bert", "gte"])
+def test_weights_that_transformers_renamed_are_left_to_it(name: str, tmp_path: Path) -> None:
+    folder = make_folder(name, tmp_path / "model")
+    assert settings(folder) is not None
+    model = transformers.AutoModel.from_pretrained(folder)
+    model.save_pretrained(folder, save_original_format=False)
+    assert settings(folder) is None
+
+
+@pytest.mark.parametrize("name", ["eurobert", "modernbert"])
+def test_long_texts_need_no_mask_of_all_pairs(name: str, tmp_path: Path) -> None:
+    batch = batch_of([601, 17])
+    folder = folder_of(name, tmp_path / "model", max_position_embeddings=1024)
+    assert_same_states(folder, batch)
+    native = Native(folder, torch.float32)
+    assert [mask is None for _, _, mask in native._windows(batch, None)] == [True, False]
