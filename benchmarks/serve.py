@@ -32,7 +32,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import psutil
@@ -195,9 +195,9 @@ async def _ask_for(port: int, requests: list[bytes], clients: int, seconds: floa
     return Load(latencies, failed, time.process_time() - started)
 
 
-def searches(mode: str) -> list[bytes]:
-    """Return a request for each question."""
-    bodies = [json.dumps({"query": question, "k": 10, "mode": mode}).encode() for question in questions()]
+def searches(mode: str, **members: Any) -> list[bytes]:
+    """Return a request for each question, with more members."""
+    bodies = [json.dumps({"query": question, "k": 10, "mode": mode, **members}).encode() for question in questions()]
     return posts("/v1/indexes/bench/search", bodies)
 
 

@@ -5,7 +5,8 @@
 
 Both as a user would start them, over title and text of SciFact, with its questions: dense, words (txtai's keyword
 index) and hybrid. Rounds alternate; medians of three. txtai embeds in float32 and needs about ten minutes on two cores
-for each of its two indexes of vectors: FOLDER keeps them for the next run.
+for each of its two indexes of vectors: FOLDER keeps them for the next run. txtai answers with ids and scores: likewise
+answers once in full, with texts and marks, and once with ids and scores.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from indexer.encoders.recipes.locate import DEFAULT_MODEL, find_model
 
 CLIENTS = (1, 8, 32)
 ROUNDS = 3
+_SMALL = {"fields": ["uri", "score"], "why": False}
 
 _INDEX = """
 import json, sys
@@ -72,8 +74,8 @@ def txtai(python: str, folder: Path) -> Iterator[int]:
 def main() -> None:
     python, *kept = sys.argv[1:]
     corpus = evaluation_data() / "scifact" / "corpus.jsonl"
-    print(f"{machine()}\n\n| SciFact | clients | likewise /s | txtai /s | times | failed |")
-    print("| --- | --- | --- | --- | --- | --- |", flush=True)
+    print(f"{machine()}\n\n| SciFact | clients | txtai /s | likewise in full /s | ids and scores /s | times | failed |")
+    print("| --- | --- | --- | --- | --- | --- | --- |", flush=True)
     requests = [
         f"GET /search?query={quote(question)}&limit=10 HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
         for question in questions()
@@ -81,24 +83,23 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary, ExitStack() as stack:
         own = Path(temporary) / "bench.index"
         subprocess.run([LIKEWISE, "index", own, corpus], check=True, capture_output=True)
-        service = stack.enter_context(serving(own))
+        own_port = stack.enter_context(serving(own)).port
         for mode in ("words", "dense", "hybrid"):
             theirs = Path(kept[0] if kept else temporary) / mode
             if not theirs.exists():
                 model = str(find_model(DEFAULT_MODEL))
                 subprocess.run([python, "-c", _INDEX, theirs, model, corpus, mode], check=True, capture_output=True)
             with txtai(python, theirs) as peer:
+                asked = (peer, requests), (own_port, searches(mode)), (own_port, searches(mode, **_SMALL))
                 for clients in CLIENTS:
-                    rates: tuple[list[float], list[float]] = ([], [])
-                    failures = 0
-                    for _ in range(ROUNDS):
-                        for place, (port, asked) in enumerate(((service.port, searches(mode)), (peer, requests))):
-                            done = load(port, asked, clients, ROUND_S)
-                            rates[place].append(len(done.latencies) / ROUND_S)
-                            failures += done.failed
-                    ours, txtais = median(rates[0]), median(rates[1])
-                    row = f"| {mode} | {clients} | {ours:.0f} | {txtais:.0f} | {ours / txtais:.1f} | {failures} |"
-                    print(row, flush=True)
+                    rounds = [[load(*each, clients, ROUND_S) for each in asked] for _ in range(ROUNDS)]
+                    rates = [median(len(one.latencies) for one in each) / ROUND_S for each in zip(*rounds, strict=True)]
+                    cells = [f"{rate:.0f}" for rate in rates] + [f"{rate / rates[0]:.1f}" for rate in rates[1:]]
+                    failed = sum(one.failed for each in rounds for one in each)
+                    print(
+                        f"| {mode} | {clients} | {' | '.join(cells[:3])} | {' and '.join(cells[3:])} | {failed} |",
+                        flush=True,
+                    )
 
 
 if __name__ == "__main__":
