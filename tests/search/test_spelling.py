@@ -39,6 +39,9 @@ def searcher(tmp_path_factory: pytest.TempPathFactory, module_encoder: Any) -> A
         ("heart zzzzqq", ""),  # no word is similar
         ("what is the gardens watter", "what is the gardens water"),
         ("dri", ""),  # too short
+        ("haert gardan", "heart garden"),  # one letter, or two that changed places
+        ("gerdan", ""),  # two letters of six
+        ("alzhiemers medicnes", "alzheimer medicines"),
         ("gardn " * 16, "garden " * 16),
         ("gardn " * 17, ""),  # a text that was pasted
     ],

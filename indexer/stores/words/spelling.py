@@ -7,14 +7,15 @@ from collections.abc import Callable
 
 from indexer.stores.words.word_ranking import Words
 
-_WORD = re.compile(r"[^\W\d_]{4,}")
-"""Words of four letters or more: too many words are similar to shorter words."""
+_WORD = re.compile(r"[^\W\d_]{5,}")
+"""Words of five letters or more: too many words are similar to shorter words."""
 
 _MAX_WORDS = 16
 """Maximum words of a question that is corrected. A longer one is a text that was pasted, and each word takes time."""
 
-_MAX_EDITS = 2
-"""Maximum letters by which the replacement differs, which is Lucene's limit too. Stems alone are alike too often."""
+_TWO_EDITS_FROM = 9
+"""Letters of a word from which on its replacement may differ by two letters, not one, as in Meilisearch. Stems alone
+are alike too often."""
 
 
 def corrected(question: str, words: Words, text_of: Callable[[int], str]) -> str:
@@ -39,7 +40,7 @@ def corrected(question: str, words: Words, text_of: Callable[[int], str]) -> str
             from rapidfuzz.distance import OSA  # here, because importing it takes 20 ms, and few questions need it
 
             edits, _, best = min((OSA.distance(match[0].lower(), word), at, word) for at, word in enumerate(spelled))
-            if edits <= _MAX_EDITS:
+            if edits <= 1 + (len(match[0]) >= _TWO_EDITS_FROM):
                 return best
         return match[0]
 

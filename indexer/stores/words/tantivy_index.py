@@ -48,8 +48,7 @@ in one run take 1 ms instead of 16 ms."""
 _WRITER_HEAP_BYTES = 50_000_000
 
 _NEAR_TERMS = 3
-_MIN_SIMILARITY = 0.75
-_MAX_LENGTH_DIFFERENCE = 2
+_MAX_EDITS = 2
 _KEPT_TERMS = 100_000
 """Number of terms that are kept for `near_terms`; 300,000 take 49 MB. The terms of one first letter are kept anyway."""
 
@@ -425,13 +424,11 @@ class Postings:
         if self._searcher.doc_freq(field, term):
             return []
         from rapidfuzz import process  # here, because importing it takes 20 ms, and most questions do not need it
-        from rapidfuzz.distance.Indel import normalized_similarity
+        from rapidfuzz.distance import OSA
 
         terms, lengths = self._beginning_with(field, term[0])
-        alike = terms[np.abs(lengths - len(term)) <= _MAX_LENGTH_DIFFERENCE].tolist()
-        near = process.extract(
-            term, alike, scorer=normalized_similarity, score_cutoff=_MIN_SIMILARITY, limit=_NEAR_TERMS
-        )
+        alike = terms[np.abs(lengths - len(term)) <= _MAX_EDITS].tolist()
+        near = process.extract(term, alike, scorer=OSA.distance, score_cutoff=_MAX_EDITS, limit=_NEAR_TERMS)
         return [other for other, _, _ in near]
 
     def _beginning_with(self, field: str, letter: str) -> tuple[NDArray[np.object_], Ids]:

@@ -179,6 +179,7 @@ export class Filters {
         dataset: { pick: JSON.stringify([field.name, operator, null]) },
         on: {
           change: () => {
+            if (field.days && input.value && input.value < "1000") return; // a year that is still being typed
             const rest = this.picks().filter((pick) => pick[0] !== field.name || pick[1] !== operator);
             if (input.value === "") this.choose(rest);
             else this.choose([...rest, [field.name, operator, field.days ? input.value : Number(input.value)]]);
