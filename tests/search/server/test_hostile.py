@@ -234,7 +234,7 @@ def test_one_uri_is_named(shared: TestClient) -> None:
 
 
 def test_a_text_that_would_hold_up_other_writers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("search.server.requests.MAX_TEXT_CHARACTERS", 10)
+    monkeypatch.setattr("search.server.limits.MAX_TEXT_CHARACTERS", 10)
     assert NewDocument(uri="a", text="x" * 10).text == "x" * 10
     with pytest.raises(ValueError, match="the text has 11 characters, and 10 is the limit: divide it into several"):
         NewDocument(uri="a", text="x" * 11)

@@ -9,20 +9,19 @@ export class Judging {
   /** @param {function(Error)} fail is told what went wrong. */
   constructor(fail) {
     this.fail = fail;
+    this.last = Promise.resolve(); // requests go one after the other, so that no older answer is drawn over a newer one
   }
 
   /** Show what was judged of a question, and buttons to judge its hits, at those that are drawn. */
   show(index, question) {
-    return this.#update(index, question, getJudgments(index, question));
+    return this.#update(index, question, () => getJudgments(index, question));
   }
 
-  async #update(index, question, answer) {
-    try {
-      const { judgments } = await answer;
+  #update(index, question, ask) {
+    this.last = this.last.then(ask).then(({ judgments }) => {
       if (byId("hits").dataset.question === question) this.#draw(index, question, judgments);
-    } catch (error) {
-      this.fail(error);
-    }
+    }).catch(this.fail);
+    return this.last;
   }
 
   #draw(index, question, judgments) {
@@ -31,7 +30,8 @@ export class Judging {
       const uri = item.dataset.uri;
       const place = item.querySelector(".judge");
       if (!place.childElementCount) {
-        const judge = (grade) => this.#update(index, question, putJudgment(index, { query: question, uri, grade }));
+        const judge = (grade) => this.#update(index, question,
+          () => putJudgment(index, { query: question, uri, grade }));
         place.append(...GRADES.map(([grade, label]) => button(label, ({ currentTarget }) => {
           judge(currentTarget.getAttribute("aria-pressed") === "true" ? null : grade);
         }, { dataset: { grade } })));
