@@ -20,7 +20,7 @@ MAX_LISTED = 100
 """Maximum uris that a hit lists of its family."""
 
 _ROWS = {"csv", "tsv"}
-"""Formats of which each document is a row of a table."""
+"""Formats whose documents are rows of a table."""
 
 _WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
 
@@ -40,8 +40,8 @@ def words_of(text: str) -> Words:
 
 
 def words_of_passage(text: str, format_: str | None) -> Words:
-    """Return the words by which a passage is compared with others. Rows of a table have many common words and
-    differ in what matters: a whole row counts as a single word."""
+    """Return the words of a passage for `common_share`. A whole row of a table counts as one word, because rows that
+    say different things have most of their words in common."""
     return frozenset({(text, 1)}) if format_ in _ROWS else words_of(text)
 
 

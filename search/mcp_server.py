@@ -16,7 +16,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 
-from search.repeated_members import repeated_member
+from indexer.sources.repeated_members import repeated_member
 
 _REPEATED = "repeated member"
 

@@ -19,6 +19,7 @@ from indexer.sources.content import Refused
 from indexer.sources.encoding import marked_encoding
 from indexer.sources.entry import Entry, ReadOptions
 from indexer.sources.record import TEXT_FIELDS, Container, is_text, text_names, type_name
+from indexer.sources.repeated_members import noting
 
 _NAMED = 3
 
@@ -29,7 +30,7 @@ def read_jsonl(stream: BinaryIO, container: Container) -> Iterator[Entry]:
     number = 0
     has_records = has_objects = has_named = False
     named = container.options.text_field
-    decoder = _decoder_that_notes(repeated := dict[str, None]())
+    decoder = _decoder(object_pairs_hook=noting(repeated := dict[str, None]()))
     if container.met and _has_no_documents(stream, container.options):
         yield container.whole(True, Code.NO_RECORD_WITH_TEXT())
         return
@@ -123,7 +124,7 @@ def json_records(text: str, options: ReadOptions) -> JsonRecords | None:
         Invalid: it is a list whose first record is sound and whose rest is not JSON, as of a file that is cut off.
     """
     try:
-        value = parse(text.encode(), _decoder_that_notes(repeated := dict[str, None]()))
+        value = parse(text.encode(), _decoder(object_pairs_hook=noting(repeated := dict[str, None]())))
     except UnicodeEncodeError:
         return None
     except Invalid:
@@ -217,17 +218,6 @@ def _finite(number: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{number} is not a finite number")
     return value
-
-
-def _decoder_that_notes(repeated: dict[str, None]) -> json.JSONDecoder:
-    """Return a decoder that adds the names of members that an object has more than once, in order."""
-
-    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len(read := dict(pairs)) < len(pairs):
-            repeated.update((name, None) for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        return read
-
-    return _decoder(object_pairs_hook=members)
 
 
 def _noted(entry: Entry, repeated: Collection[str]) -> Entry:

@@ -16,11 +16,11 @@ from starlette.requests import Request
 from indexer.errors import BadInput
 from indexer.filters.limits import FROM_CLIENTS
 from indexer.filters.operators import ON_FIELDS
+from indexer.sources.repeated_members import repeated_member
 from indexer.stores.fields.flatten import scalars
 from indexer.stores.port import Sort
 from search.hits import HIT_MEMBERS
 from search.query import Mode
-from search.repeated_members import repeated_member
 from search.served import MAX_HITS
 from search.server import limits
 from search.server.maps import MAX_CORNERS, MAX_TITLES

@@ -14,8 +14,8 @@ _MAX_WORDS = 16
 """Maximum words of a question that is corrected. A longer one is a text that was pasted, and each word takes time."""
 
 _TWO_EDITS_FROM = 9
-"""Letters of a word from which on its replacement may differ by two letters, not one, as in Meilisearch. Stems alone
-are alike too often."""
+"""A word of this many letters or more may be replaced by a word that differs by two letters, a shorter one only by a
+word that differs by one letter, as in Meilisearch. Stems alone are alike too often."""
 
 
 def corrected(question: str, words: Words, text_of: Callable[[int], str]) -> str:

@@ -13,7 +13,7 @@ import anyio
 import pytest
 from starlette.testclient import TestClient
 
-from search.repeated_members import repeated_member
+from indexer.sources.repeated_members import repeated_member
 from search.server import limits
 from search.server.guard import Rules, is_loopback
 from search.server.requests import EmbeddingsRequest, NewDocument
