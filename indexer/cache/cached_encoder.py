@@ -6,20 +6,17 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from indexer.cache.vector_cache import VectorCache
-from indexer.encoders import Encoder, Recipe, Role
+from indexer.encoders import Encoder, Role
 from indexer.encoders.machine.hardware import Precision
-from indexer.encoders.recipes.port import of_role
+from indexer.encoders.recipes.port import Tokenizing, of_role
 from indexer.encoders.tokens.batching import tell
 from indexer.errors import NothingKnown
 from indexer.records import Vector
 from indexer.stores.vectors import from_blobs, to_blobs
 
 
-class CachedEncoder:
+class CachedEncoder(Tokenizing):
     """The vectors of another encoder, as an index stores them: rounded to float16. Threads may share it."""
 
     def __init__(
@@ -35,29 +32,12 @@ class CachedEncoder:
             precision: the requested precision. Vectors of two precisions are kept apart.
             ready: function that makes the encoder ready when a text must be embedded.
         """
+        self.recipe, self.tokenizer = encoder.recipe, encoder
         self._encoder, self._cache, self._precision, self._ready = encoder, cache, precision, ready
-
-    @property
-    def recipe(self) -> Recipe:
-        return self._encoder.recipe
-
-    @property
-    def dimensions(self) -> int:
-        return self._encoder.dimensions
-
-    @property
-    def max_tokens(self) -> int:
-        return self._encoder.max_tokens
-
-    def overhead(self, role: Role = "document") -> int:
-        return self._encoder.overhead(role)
 
     def of_role(self, role: Role) -> Encoder:
         """Return the encoder itself of texts of this role."""
         return of_role(self._encoder, role)
-
-    def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
-        return self._encoder.offsets(texts)
 
     def encode(self, texts: Sequence[str], role: Role = "document", truncate: bool = False) -> Vector:
         """Return unit rows (texts, dimensions), float32 whose values are float16. Errors are the encoder's.

@@ -16,10 +16,10 @@ from typing import Protocol
 
 from indexer.encoders.machine.runtime import Runtime
 from indexer.encoders.recipes.locate import find_model, fingerprint, lasting_name
-from indexer.encoders.recipes.port import Encoder, Role, steady
+from indexer.encoders.recipes.port import Encoder, Role, Tokenizing, steady
 from indexer.encoders.recipes.recipe import Recipe, RecipeSpec, is_endpoint
 from indexer.encoders.recipes.unsuitable import refuse_unsuitable
-from indexer.encoders.tokens.tokenizer import Tokenizer, Tokenizing
+from indexer.encoders.tokens.tokenizer import Tokenizer
 from indexer.errors import Message, ModelError
 from indexer.records import Vector
 

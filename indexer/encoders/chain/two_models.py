@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.encoders.recipes.port import Encoder, Role, steady
+from indexer.encoders.recipes.port import Encoder, Role, Tokenizing, steady
 from indexer.encoders.recipes.recipe import Recipe
 from indexer.errors import ModelError
 from indexer.records import Vector
@@ -26,7 +26,7 @@ MIN_NEAREST = 0.5
 """Minimum share of the texts whose own document must be the nearest to them. Models of two spaces reach about 0.08."""
 
 
-class TwoModels:
+class TwoModels(Tokenizing):
     """An `Encoder` that passes questions to one encoder and documents to another. Threads may share it."""
 
     def __init__(self, recipe: Recipe, questions: Encoder, documents: Callable[[], Encoder]) -> None:
@@ -40,14 +40,6 @@ class TwoModels:
         self._questions, self._load = questions, documents
         self._documents: Encoder | None = None
         self._lock = threading.Lock()
-
-    @property
-    def dimensions(self) -> int:
-        return self.recipe.dimensions
-
-    @property
-    def max_tokens(self) -> int:
-        return self.recipe.max_tokens
 
     def of_role(self, role: Role) -> Encoder:
         """Return the encoder of questions or of documents."""

@@ -13,7 +13,6 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,7 @@ from indexer.encoders.endpoints.endpoint import Endpoint, Rejected
 from indexer.encoders.endpoints.endpoint_address import EndpointAddress
 from indexer.encoders.machine.runtime import Runtime
 from indexer.encoders.recipes.locate import find_tokenizer, lasting_name
-from indexer.encoders.recipes.port import Role
+from indexer.encoders.recipes.port import Counter, Role, Tokenizing
 from indexer.encoders.recipes.recipe import MIN_PROBE_COSINE, Recipe, RecipeSpec, Remote
 from indexer.encoders.tokens.batching import tell
 from indexer.encoders.tokens.texts import checked_texts
@@ -57,14 +56,6 @@ _SPECIAL_TOKENS = 4
 """Maximum special tokens around a text. Two are usual."""
 
 
-class _Counter(Protocol):
-    """Counts tokens, by the tokenizer of the model or by an estimate from the characters."""
-
-    def overhead(self, role: Role = "document") -> int: ...
-
-    def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]: ...
-
-
 class CharacterCounter:
     """Counts up to three Latin letters, or one other character, as a token. Tokenizers find at most as many tokens.
 
@@ -83,38 +74,21 @@ class CharacterCounter:
         return [np.array(text_spans, dtype=np.int32).reshape(-1, 2) for text_spans in spans]
 
 
-class RemoteEncoder:
+class RemoteEncoder(Tokenizing):
     """An `Encoder` whose vectors an endpoint computes. Threads may share it."""
 
-    def __init__(self, recipe: Recipe, endpoint: Endpoint, counter: _Counter, width: int) -> None:
+    def __init__(self, recipe: Recipe, endpoint: Endpoint, counter: Counter, width: int) -> None:
         """Use `connect` or `open_remote`.
 
         Args:
             width: number of dimensions that the endpoint gives. The recipe may keep fewer.
         """
         assert recipe.remote is not None
-        self._recipe, self._remote, self._endpoint, self._counter = recipe, recipe.remote, endpoint, counter
+        self.recipe, self.tokenizer = recipe, counter
+        self._remote, self._endpoint = recipe.remote, endpoint
         self._width = width
         self._batch_texts = BATCH_TEXTS
         self._verified = time.monotonic()
-
-    @property
-    def recipe(self) -> Recipe:
-        return self._recipe
-
-    @property
-    def dimensions(self) -> int:
-        return self._recipe.dimensions
-
-    @property
-    def max_tokens(self) -> int:
-        return self._recipe.max_tokens
-
-    def overhead(self, role: Role = "document") -> int:
-        return self._counter.overhead(role)
-
-    def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
-        return self._counter.offsets(texts)
 
     def encode(self, texts: Sequence[str], role: Role = "document", truncate: bool = False) -> Vector:
         """Return unit rows (texts, dimensions), float32; see `Encoder.encode`.
@@ -130,7 +104,7 @@ class RemoteEncoder:
         # Texts of similar length together: servers pad a batch to its longest text. The longest come first, so that a
         # text over the server's limit is refused before the others are embedded.
         order = sorted(range(len(prepared)), key=lambda index: -len(prepared[index]))
-        rows = np.zeros((len(prepared), self._recipe.dimensions), np.float32)
+        rows = np.zeros((len(prepared), self.recipe.dimensions), np.float32)
         batches = list(self._batches(order, prepared))
 
         def embed(batch: list[int]) -> None:
@@ -148,13 +122,13 @@ class RemoteEncoder:
                 finally:
                     pool.shutdown(wait=True, cancel_futures=True)
         if unknown := np.flatnonzero(~rows.any(axis=1)).tolist():
-            raise NothingKnown(unknown, self._recipe.model)
+            raise NothingKnown(unknown, self.recipe.model)
         return rows
 
     def _within_limit(self, texts: list[str], role: Role, truncate: bool) -> list[str]:
         """Return the texts with their prompt, cut to the limit if that is allowed."""
         remaining = self.max_tokens - self.overhead(role)
-        prompt = self._recipe.query_prompt if role == "query" else self._recipe.document_prompt
+        prompt = self.recipe.query_prompt if role == "query" else self.recipe.document_prompt
         prepared = []
         for index, (text, tokens) in enumerate(zip(texts, self.offsets(texts), strict=True)):
             if len(tokens) > remaining and not truncate:
@@ -218,7 +192,7 @@ class RemoteEncoder:
 
     def _kept(self, answered: Vector) -> Vector:
         """Return unit rows of the recipe's width; a text that the model cannot read has a row of zeros."""
-        return _unit_rows(answered[:, : self._recipe.dimensions])
+        return _unit_rows(answered[:, : self.recipe.dimensions])
 
     def require_probe(self, answered: Vector) -> None:
         """Raise RecipeMismatch unless this row (1, width) of the probe text comes from the recipe's model."""
@@ -314,7 +288,7 @@ def open_remote(recipe: Recipe) -> RemoteEncoder:
     return encoder
 
 
-def _counter(recipe: Recipe, tokenizer_json: str) -> _Counter:
+def _counter(recipe: Recipe, tokenizer_json: str) -> Counter:
     if not tokenizer_json:
         return CharacterCounter(recipe.query_prompt, recipe.document_prompt)
     from indexer.encoders.tokens.tokenizer import Tokenizer

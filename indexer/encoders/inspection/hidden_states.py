@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,13 +11,10 @@ from indexer.encoders.chain.parts import on_torch
 from indexer.encoders.inspection.tokens import Token, Word
 from indexer.encoders.recipes.port import Encoder
 from indexer.encoders.tokens.batching import batches
-from indexer.encoders.torch.encoder import TorchEncoder
-from indexer.encoders.torch.pooling import Packed, combine_layers
+from indexer.encoders.torch.encoder import TorchEncoder, packed
+from indexer.encoders.torch.pooling import combine_layers
 from indexer.errors import ModelError
 from indexer.records import Vector
-
-if TYPE_CHECKING:
-    import torch
 
 
 def word_vectors(vectors: Vector, words: Sequence[Word]) -> Vector:
@@ -44,20 +41,15 @@ def token_vectors(encoders: Sequence[TorchEncoder], texts: Sequence[Sequence[Tok
 
     first = encoders[0]
     wanted = sorted({layer for encoder in encoders for layer in encoder.head.layers})
-    rows = [np.array([token.id for token in tokens], np.int32) for tokens in texts]
+    rows, segments = (
+        [np.array([getattr(token, name) for token in tokens], np.int32) for tokens in texts]
+        for name in ("id", "segment")
+    )
     outputs: list[list[Any]] = [[None] * len(rows) for _ in encoders]
-    paired = [any(token.segment for token in tokens) for tokens in texts]
-    groups = [[index] for index, pair in enumerate(paired) if pair]
-    single = [index for index, pair in enumerate(paired) if not pair]
-    for batch in batches([rows[index] for index in single], first.batch_tokens):
-        groups.append([single[position] for position in batch])
-    for group in groups:
+    for group in batches(rows, first.batch_tokens):
         with torch.inference_mode():
-            if paired[group[0]]:
-                states = _pair_states(first, texts[group[0]], wanted)
-            else:
-                ids = torch.from_numpy(np.concatenate([rows[index] for index in group])).long()
-                states = first.transformer.states(Packed(ids, [(1, len(rows[index])) for index in group]), wanted)
+            batch = packed(*([part[index] for index in group] for part in (rows, segments)))
+            states = first.transformer.states(batch, wanted)
             for encoder, out in zip(encoders, outputs, strict=True):
                 combined = combine_layers([states[layer] for layer in encoder.head.layers], encoder.head.combine)
                 if not torch.isfinite(combined).all():
@@ -73,18 +65,3 @@ def require_layers(encoder: Encoder) -> TorchEncoder:
     if (torch_encoder := on_torch(encoder)) is None:
         raise ModelError(f"{encoder.recipe} shows no hidden layers: choose a model that is a transformer")
     return torch_encoder
-
-
-def _pair_states(encoder: TorchEncoder, tokens: Sequence[Token], wanted: Sequence[int]) -> dict[int, torch.Tensor]:
-    """Return hidden states (tokens, hidden) of a pair by layer, from transformers: native.py reads only segment 0."""
-    import torch
-
-    from indexer.encoders.torch.automodel import load_transformer
-
-    dtype = encoder.transformer.dtype
-    model, _ = load_transformer(encoder.folder, dtype, trust_remote_code=encoder.trust_remote_code)
-    ids, segments = ([[getattr(token, name) for token in tokens]] for name in ("id", "segment"))
-    states = model(
-        input_ids=torch.tensor(ids), token_type_ids=torch.tensor(segments), output_hidden_states=True
-    ).hidden_states
-    return {layer: states[layer][0] for layer in wanted}

@@ -27,10 +27,10 @@ from indexer.encoders.openvino.files import (
     unusable,
     verify,
 )
-from indexer.encoders.recipes.port import Role
+from indexer.encoders.recipes.port import Role, Tokenizing
 from indexer.encoders.recipes.recipe import Recipe
 from indexer.encoders.tokens.batching import unit
-from indexer.encoders.tokens.tokenizer import Ids, Tokenizer, Tokenizing
+from indexer.encoders.tokens.tokenizer import Ids, Tokenizer
 from indexer.errors import ModelError
 from indexer.records import Vector
 
@@ -43,6 +43,8 @@ _WIDTH = 16
 
 class CompiledEncoder(Tokenizing):
     """An `Encoder` on a compiled graph. Threads share it; each has its own inference request."""
+
+    tokenizer: Tokenizer
 
     def __init__(self, recipe: Recipe, tokenizer: Tokenizer, model: Any) -> None:
         self.recipe = recipe

@@ -54,6 +54,38 @@ class Encoder(Protocol):
         """
 
 
+class Counter(Protocol):
+    """Counts tokens: a tokenizer, another encoder, or an estimate from the characters."""
+
+    def overhead(self, role: Role = "document") -> int:
+        """As in `Encoder`."""
+
+    def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+        """As in `Encoder`."""
+
+
+class Tokenizing:
+    """The members of an `Encoder` that its recipe and its tokenizer answer, whatever computes the vectors."""
+
+    __slots__ = ()
+    recipe: Recipe
+    tokenizer: Counter
+
+    @property
+    def dimensions(self) -> int:
+        return self.recipe.dimensions
+
+    @property
+    def max_tokens(self) -> int:
+        return self.recipe.max_tokens
+
+    def overhead(self, role: Role = "document") -> int:
+        return self.tokenizer.overhead(role)
+
+    def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+        return self.tokenizer.offsets(texts)
+
+
 @runtime_checkable
 class RoleSpecific(Protocol):
     """An encoder that has one encoder for questions and another for documents."""

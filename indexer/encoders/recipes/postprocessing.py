@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.encoders.recipes.port import Encoder, Role, steady
+from indexer.encoders.recipes.port import Encoder, Role, Tokenizing, steady
 from indexer.encoders.recipes.recipe import Post, Recipe
 from indexer.errors import ModelError
 from indexer.records import Vector
@@ -31,7 +31,7 @@ the smallest variances are noise."""
 
 
 @dataclass(frozen=True, slots=True)
-class PostProcessed:
+class PostProcessed(Tokenizing):
     """An `Encoder` that centres or whitens the vectors of `inner` with frozen parameters.
 
     Attributes:
@@ -45,14 +45,6 @@ class PostProcessed:
     inner: Encoder
     mean: Vector
     matrix: Vector | None
-
-    @property
-    def dimensions(self) -> int:
-        return self.recipe.dimensions
-
-    @property
-    def max_tokens(self) -> int:
-        return self.inner.max_tokens
 
     def overhead(self, role: Role = "document") -> int:
         return self.inner.overhead(role)

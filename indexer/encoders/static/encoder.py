@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from indexer.encoders.recipes.locate import weight_files
-from indexer.encoders.recipes.port import Role
+from indexer.encoders.recipes.port import Role, Tokenizing
 from indexer.encoders.recipes.recipe import Recipe
 from indexer.encoders.tokens.batching import unit, unknown_token
-from indexer.encoders.tokens.tokenizer import Ids, Tokenizer, Tokenizing
+from indexer.encoders.tokens.tokenizer import Ids, Tokenizer
 from indexer.errors import ModelError
 from indexer.records import Vector
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from indexer.errors import ModelError, NothingKnown
 from indexer.records import Vector
-
-if TYPE_CHECKING:
-    from indexer.encoders.tokens.tokenizer import Ids
 
 _WATCH: ContextVar[Callable[[int], None] | None] = ContextVar("watch", default=None)
 
@@ -37,11 +33,11 @@ def tell(texts: int) -> None:
         watch(texts)
 
 
-def batches(rows: Sequence[Ids], tokens: int) -> Iterator[list[int]]:
+def batches(rows: Sequence[Sized], tokens: int) -> Iterator[list[int]]:
     """Yield batches of texts of similar length, longest first.
 
     Args:
-        rows: token ids of each text.
+        rows: the tokens of each text, of which only the number is read.
         tokens: maximum tokens of one batch, padding counted. A single longer text is a batch of its own.
 
     Yields:

@@ -17,7 +17,6 @@ import tokenizers
 from numpy.typing import NDArray
 
 from indexer.encoders.recipes.port import Role
-from indexer.encoders.recipes.recipe import Recipe
 from indexer.encoders.tokens.texts import checked_texts
 from indexer.errors import ModelError, TextTooLong
 
@@ -213,25 +212,3 @@ def _skip_leading_space(text: str, spans: NDArray[np.int32]) -> None:
     starts, ends = spans[:, 0], spans[:, 1]
     while (leading := (starts < ends) & space[np.minimum(starts, len(text) - 1)]).any():
         starts += leading
-
-
-class Tokenizing:
-    """The members of an `Encoder` that its recipe and its tokenizer answer, whatever computes the vectors."""
-
-    __slots__ = ()
-    recipe: Recipe
-    tokenizer: Tokenizer
-
-    @property
-    def dimensions(self) -> int:
-        return self.recipe.dimensions
-
-    @property
-    def max_tokens(self) -> int:
-        return self.recipe.max_tokens
-
-    def overhead(self, role: Role = "document") -> int:
-        return self.tokenizer.overhead(role)
-
-    def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
-        return self.tokenizer.offsets(texts)

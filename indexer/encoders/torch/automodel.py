@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,11 +63,17 @@ class AutoModel:
         if self._model.config.model_type in _READ_PADDING and len(batch.runs) > 1:
             return self._unpadded(batch, wanted)
         lengths = [length for count, length in batch.runs for _ in range(count)]
-        ids = pad_sequence(list(torch.split(batch.ids, lengths)), batch_first=True, padding_value=self._pad).to(device)
+
+        def padded(packed: torch.Tensor, padding: int) -> torch.Tensor:
+            rows = list(torch.split(packed, lengths))
+            return pad_sequence(rows, batch_first=True, padding_value=padding).to(device)
+
+        ids = padded(batch.ids, self._pad)
+        segments = {} if batch.segments is None else {"token_type_ids": padded(batch.segments, 0)}
         mask = torch.arange(ids.shape[1], device=device) < torch.tensor(lengths, device=device)[:, None]
         inner = any(layer < self.layers for layer in wanted)  # Keeping the states of all layers takes memory.
         try:
-            out = self._model(input_ids=ids, attention_mask=mask.long(), output_hidden_states=inner, return_dict=True)
+            out = self._model(ids, attention_mask=mask.long(), output_hidden_states=inner, return_dict=True, **segments)
         except RuntimeError as error:
             if self.dtype == torch.float32 or isinstance(error, torch.OutOfMemoryError):
                 raise
@@ -85,8 +92,12 @@ class AutoModel:
         """Return the states of a batch whose texts of one length are computed together, so that nothing is padded."""
         import torch
 
-        tokens = torch.split(batch.ids, [count * length for count, length in batch.runs])
-        parts = [self.states(Packed(ids, [run]), wanted) for ids, run in zip(tokens, batch.runs, strict=True)]
+        sizes = [count * length for count, length in batch.runs]
+        segments = repeat(None) if batch.segments is None else torch.split(batch.segments, sizes)
+        parts = [
+            self.states(Packed(ids, [run], kinds), wanted)
+            for ids, run, kinds in zip(torch.split(batch.ids, sizes), batch.runs, segments, strict=False)
+        ]
         return {layer: torch.cat([part[layer] for part in parts]) for layer in wanted}
 
     def pooler(self, first: torch.Tensor) -> torch.Tensor | None:

@@ -12,10 +12,10 @@ import tokenizers
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
-from indexer.encoders.recipes.port import Role
+from indexer.encoders.recipes.port import Role, Tokenizing
 from indexer.encoders.recipes.recipe import Recipe
 from indexer.encoders.tokens.batching import unit
-from indexer.encoders.tokens.tokenizer import Tokenizer, Tokenizing
+from indexer.encoders.tokens.tokenizer import Tokenizer
 from indexer.encoders.torch.automodel import cannot_load, quiet
 from indexer.encoders.torch.checkpoint import TOKENS_WITHOUT_LIMIT, Checkpoint
 from indexer.errors import ModelError

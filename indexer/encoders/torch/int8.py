@@ -10,12 +10,8 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from indexer.encoders.recipes.port import Role
+from indexer.encoders.recipes.port import Role, Tokenizing
 from indexer.encoders.recipes.probes import PROBES
-from indexer.encoders.recipes.recipe import Recipe
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.encoders.torch.int8_layers import multiplies_int8, observing, quantise
 from indexer.encoders.torch.native import Native
@@ -40,7 +36,7 @@ class Loss:
     texts: int
 
 
-class Int8Encoder:
+class Int8Encoder(Tokenizing):
     """An `Encoder` whose feed-forward layers compute in eight bits.
 
     It is calibrated on a few built-in texts until `calibrate` is called with better ones.
@@ -60,25 +56,8 @@ class Int8Encoder:
         if not multiplies_int8():
             raise ModelError("this CPU has no products of 8-bit integers (VNNI or AMX): choose float32, or auto")
         self.exact = dataclasses.replace(exact, alternative=None)  # The loss must be measured against torch itself.
+        self.recipe, self.tokenizer = exact.recipe, exact
         self.loss = self.calibrate(PROBES * 2)
-
-    @property
-    def recipe(self) -> Recipe:
-        return self.exact.recipe
-
-    @property
-    def dimensions(self) -> int:
-        return self.exact.dimensions
-
-    @property
-    def max_tokens(self) -> int:
-        return self.exact.max_tokens
-
-    def overhead(self, role: Role = "document") -> int:
-        return self.exact.overhead(role)
-
-    def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
-        return self.exact.offsets(texts)
 
     def encode(self, texts: Sequence[str], role: Role = "document", truncate: bool = False) -> Vector:
         return self._quantised.encode(texts, role, truncate)

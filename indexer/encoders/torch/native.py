@@ -270,9 +270,11 @@ class Native:
         self._epsilon: float = config.get("layer_norm_eps", 1e-12)
         reaches: list[_Reach] = config["reaches"]
         self._words = take(words)
-        # All tokens of a single text are in segment 0, so its embedding is added in advance.
+        # Most tokens are in segment 0. Its embedding is added in advance, and then only the difference to it.
         has_segments = segments and config.get("type_vocab_size") != 0
-        segment = take(segments, torch.float32)[0] if has_segments else torch.zeros(())
+        table = take(segments, torch.float32) if has_segments else torch.zeros(1, self.hidden)
+        segment = table[0]
+        self._segments = (table - segment).to(dtype)
         self._first = from_padding(config)
         self._positions = (take(positions, torch.float32) + segment).to(dtype) if positions else None
         if self._positions is None:
@@ -280,7 +282,10 @@ class Native:
             self.positions = min(config["max_position_embeddings"], MAX_POSITIONS)
         else:
             self.positions = len(self._positions) - self._first
-        self._relative_bias = take(names.relative + ".weight")[_buckets(self.positions)] if names.relative else None
+        self._relative_bias = None
+        if names.relative:  # (heads, distances), as far as a window reaches with the keys that fill it
+            far = _buckets(self.positions + _WINDOW)
+            self._relative_bias = take(names.relative + ".weight")[far].T.contiguous()
         self._embedding_norm = _norm(take, names, names.embedding_norm)
         self._final_norm = _norm(take, names, names.final_norm)
         activation = _ACTIVATIONS[config["hidden_act"]]
@@ -305,6 +310,8 @@ class Native:
         x = self._words[F.pad(batch.ids, (0, spare))]
         if self._positions is not None:
             x = x + self._positions[where + self._first]
+        if batch.segments is not None:
+            x = x + self._segments[F.pad(batch.segments, (0, spare))]
         x = self._normed(x, self._embedding_norm)
         kept = {0: x[:tokens]} if 0 in wanted else {}
         views = {
@@ -413,10 +420,12 @@ class Native:
         masked = text[:tokens, None] != text
         if reach is not None:
             masked |= (place - place[:tokens, None]).abs() > reach
-        mask = torch.zeros(masked.shape, dtype=self.dtype)
-        if self._relative_bias is not None:
-            gap = place - place[:tokens, None]
-            mask = self._relative_bias[gap + self.positions - 1].permute(2, 0, 1)[None].contiguous()
+        if self._relative_bias is None:
+            mask = torch.zeros(masked.shape, dtype=self.dtype)
+        else:  # Row i holds the biases of the distances -i, -i + 1, ...
+            first = self.positions + _WINDOW - tokens
+            rows = self._relative_bias[:, first:].unfold(1, tokens + room, 1)[:, :tokens]
+            mask = rows.flip(1)[None]
         return mask.masked_fill_(masked, float("-inf"))
 
     def _angles(self, theta: float | None, where: torch.Tensor) -> _Angles | None:

@@ -27,10 +27,12 @@ class Packed:
     Attributes:
         ids: token ids (tokens,), int64.
         runs: blocks of texts of one length, in the order of `ids`.
+        segments: segment of each token (tokens,), int64, for pairs of texts; None if all tokens are in segment 0.
     """
 
     ids: torch.Tensor
     runs: Runs
+    segments: torch.Tensor | None = None
 
 
 def combine_layers(states: Sequence[torch.Tensor], combine: Combine) -> torch.Tensor:
