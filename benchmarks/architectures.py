@@ -191,12 +191,17 @@ REAL_SIZES: dict[str, tuple[str, dict[str, Any]]] = {
 out is the default of transformers, which is the base size."""
 
 
-def make_folder(name: str, folder: Path, settings: dict[str, Any] | None = None) -> Path:
+def make_folder(
+    name: str, folder: Path, settings: dict[str, Any] | None = None, *, head: str = "", large: bool = False
+) -> Path:
     """Save a model of an architecture with the default model's tokenizer into `folder`, which is made; return it.
 
     Args:
         settings: the configuration of a model at real size, whose weights stay as transformers draws them; None is the
             small one.
+        head: the end of the name of transformers' class, such as ForSequenceClassification; empty for a plain encoder.
+        large: whether all weights are larger than at the usual start, so that layers and tokens differ, as without
+            settings.
     """
     import torch
     import transformers
@@ -211,11 +216,11 @@ def make_folder(name: str, folder: Path, settings: dict[str, Any] | None = None)
     (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer), encoding="utf-8")
     ids = {"vocab_size": 30522, "pad_token_id": 0, "bos_token_id": 101, "eos_token_id": 102}
     config = getattr(transformers, f"{kind}Config")(**{**ids, **(small if settings is None else settings)})
-    encoder_only = kind in ("T5", "MT5", "UMT5")
+    encoder = "EncoderModel" if kind in ("T5", "MT5", "UMT5") else "Model"
     torch.manual_seed(3)
-    model = getattr(transformers, f"{kind}{'Encoder' if encoder_only else ''}Model")(config)
-    for parameter in model.parameters():  # larger than the usual start, so that layers and tokens differ
-        if settings is None and parameter.dim() > 1:
+    model = getattr(transformers, kind + (head or encoder))(config)
+    for parameter in model.parameters():
+        if (large or settings is None) and parameter.dim() > 1:
             torch.nn.init.normal_(parameter, std=0.15)
     model.save_pretrained(folder)
     return folder

@@ -1,16 +1,18 @@
 """Indexing throughput of the encoder against plain sentence-transformers, side by side in one run.
 
     python -m benchmarks.encode_speed [--texts 512] [--repeats 5] [--profile] [--compile]
-    python -m benchmarks.encode_speed --models [NAME ...] [--cpu]
+    python -m benchmarks.encode_speed --models [NAME ...] [--calls 32 6] [--cpu]
+    python -m benchmarks.encode_speed --pairs [NAME ...] [--calls 32 10] [--cpu]
 
 Real text (SciFact titles and abstracts cut at 256 tokens, from $LIKEWISE_EVAL_DATA), the default model, the same
 threads for everybody, repeats taken in turn, medians. Beside the ratio it prints the fraction reached of this
 machine's bfloat16 matrix product, measured in the same run, and with --profile where the time goes. --compile prints
 only the CPU seconds of compiling the model for OpenVINO and of both runtimes, with one thread each, for passages and
 for their titles, and the number of texts after which OpenVINO has repaid compiling. --models prints the wall time of
-calls of 32 and of 6 passages for the architectures of REAL_SIZES with random weights: both runtimes of likewise beside
-sentence-transformers, and, for what likewise computes itself, the path through transformers with the same batches.
-With --cpu it is the CPU seconds of calls of 6 passages with one thread, which other programs disturb less.
+calls of 32 and of 6 passages (--calls) for the architectures of REAL_SIZES with random weights: both runtimes of
+likewise beside sentence-transformers, and, for what likewise computes itself, the path through transformers with the
+same batches. --pairs prints the pairs per second of cross-encoders: one question with as many passages as a call has.
+With --cpu it is CPU seconds with one thread, which other programs disturb less.
 """
 
 from __future__ import annotations
@@ -29,12 +31,14 @@ from typing import Any
 from benchmarks.architectures import REAL_SIZES, make_folder
 from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
+from indexer.encoders import cross_encoder
 from indexer.encoders.compilation.export import compile_encoder, compile_in_cache
 from indexer.encoders.load import load_encoder
 from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.recipes.locate import DEFAULT_MODEL, find_model
 from indexer.encoders.runtime_rule import choose_runtime
 from indexer.encoders.torch.automodel import AutoModel
+from indexer.encoders.torch.cross_encoder import CrossEncoderScorer
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.encoders.torch.int8 import Int8Encoder
 
@@ -49,11 +53,17 @@ def main() -> None:
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--models", nargs="*", choices=REAL_SIZES, metavar="NAME")
+    parser.add_argument("--pairs", nargs="*", choices=REAL_SIZES, metavar="NAME")
+    parser.add_argument("--calls", nargs="+", type=int, metavar="TEXTS")
     parser.add_argument("--cpu", action="store_true")
     arguments = parser.parse_args()
     print(machine())
     if arguments.models is not None:
-        return _models(arguments.models or list(REAL_SIZES), arguments.repeats, cpu=arguments.cpu)
+        models, calls = arguments.models or list(REAL_SIZES), arguments.calls or [32, 6]
+        return _models(models, calls, arguments.repeats, cpu=arguments.cpu)
+    if arguments.pairs is not None:
+        models, calls = arguments.pairs or ["MiniLM (6 layers)", "BERT base"], arguments.calls or [32, 10]
+        return _pairs(models, calls, arguments.repeats, cpu=arguments.cpu)
     if arguments.compile:
         return _compiling(arguments.texts, arguments.repeats)
     texts = _texts(arguments.texts)
@@ -112,13 +122,45 @@ def _compiling(count: int, repeats: int) -> None:
         print(f"compiling is repaid after {cost / saved:,.0f}" if saved > 0 else "OpenVINO never repays compiling")
 
 
-def _models(names: list[str], repeats: int, *, cpu: bool) -> None:
-    """Print how many times as fast as sentence-transformers in float32 (in brackets: bfloat16) each model is."""
+def _clock(*, cpu: bool) -> Callable[[], float]:
+    """Return the clock: of CPU time, with one thread from now on, or of wall time."""
     import torch
 
     if cpu:
         torch.set_num_threads(1)
-    clock = time.process_time if cpu else time.perf_counter
+    return time.process_time if cpu else time.perf_counter
+
+
+def _pairs(names: list[str], calls: list[int], repeats: int, *, cpu: bool) -> None:
+    """Print the pairs per second of cross-encoders with random weights, and the ratio to float32 (in brackets)."""
+    import torch
+    from sentence_transformers import CrossEncoder
+
+    clock = _clock(cpu=cpu)
+    print(f"{_threads()} threads, pairs per second\n")
+    print("| model | pairs a call | float32 | bfloat16 | likewise, float32 | likewise, bfloat16 |\n|" + " --- |" * 6)
+    question = "Does vitamin D reduce the risk of respiratory infections?"
+    for name in names:
+        kind, settings = REAL_SIZES[name]
+        with tempfile.TemporaryDirectory() as temporary:
+            settings = {**settings, "num_labels": 1}
+            folder = make_folder(kind, Path(temporary) / "model", settings, head="ForSequenceClassification")
+            ways: dict[str, Callable[[str, list[str]], Any]] = {
+                "float32": CrossEncoderScorer(CrossEncoder(str(folder), device="cpu")),
+                "bfloat16": CrossEncoderScorer(CrossEncoder(str(folder), device="cpu").to(torch.bfloat16)),
+                "likewise": cross_encoder(str(folder)),
+                "likewise bfloat16": cross_encoder(str(folder), "bfloat16"),
+            }
+            for texts in map(_texts, calls):
+                seconds = _in_turns({way: partial(run, question, texts) for way, run in ways.items()}, repeats, clock)
+                base = seconds["float32"]
+                cells = [f"{len(texts) / taken:.1f} ({base / taken:.2f})" for taken in seconds.values()]
+                print(f"| {name} | {len(texts)} | {' | '.join(cells)} |", flush=True)
+
+
+def _models(names: list[str], calls: list[int], repeats: int, *, cpu: bool) -> None:
+    """Print how many times as fast as sentence-transformers in float32 (in brackets: bfloat16) each model is."""
+    clock = _clock(cpu=cpu)
     choice = choose_runtime("auto", "cpu")
     print(f"{_threads()} threads; the rule chooses {choice.name}: {choice.reason}\n")
     print("| model | texts a call | seconds, float32 | torch | OpenVINO | torch to transformers |\n|" + " --- |" * 6)
@@ -126,7 +168,7 @@ def _models(names: list[str], repeats: int, *, cpu: bool) -> None:
         with tempfile.TemporaryDirectory() as temporary:
             folder = make_folder(REAL_SIZES[name][0], Path(temporary) / "model", REAL_SIZES[name][1])
             ways = _ways(folder)
-            for texts in [_texts(6)] if cpu else [_texts(32), _texts(6)]:
+            for texts in map(_texts, calls):
                 seconds = _in_turns({way: partial(run, texts) for way, run in ways.items()}, repeats, clock)
                 whole, half = seconds["float32"], seconds["bfloat16"]
                 cells = [f"{whole / seconds[way]:.1f} ({half / seconds[way]:.1f})" for way in ("torch", "OpenVINO")]
