@@ -17,7 +17,6 @@ from indexer.encoders.machine.hardware import Precision, choose_device, choose_d
 from indexer.encoders.recipes.locate import find_model, read_json
 from indexer.encoders.torch import native
 from indexer.encoders.torch.automodel import cannot_load, quiet
-from indexer.encoders.torch.encoder import CPU_BATCH_TOKENS, run_in_batches
 from indexer.encoders.torch.pooling import Packed
 from indexer.errors import ModelError
 
@@ -89,6 +88,8 @@ def _load(model: str, precision: Precision) -> CrossEncoderScorer:
 def compute_natively(model: Any, dtype: torch.dtype) -> None:
     """Let native.py compute the hidden states of a CrossEncoder, if it can; the head stays as it is, in float32."""
     from transformers.modeling_outputs import BaseModelOutputWithPooling
+
+    from indexer.encoders.torch.encoder import CPU_BATCH_TOKENS, run_in_batches
 
     classifier = model.model
     folder = Path(classifier.name_or_path)
