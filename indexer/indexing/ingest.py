@@ -40,6 +40,7 @@ class Summary:
         nameless: records of standard input without an id.
         reason: the most frequent reason of failures.
         noted: files that were not read whole; the ledger has notes on what was not read.
+        left_out: the first new files, and records of files that were read, that were skipped, with their reasons.
         reread: files that the next run must read again, because they also hold documents that another file has lost.
     """
 
@@ -56,12 +57,16 @@ class Summary:
     reason: str = ""
     reread: int = 0
     noted: int = 0
+    left_out: tuple[tuple[str, Reason], ...] = ()
 
     def __add__(self, other: Summary) -> Summary:
         """Return the counts of this run and of one after it."""
         sums = {each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)}
         return Summary(**(sums | {"reason": self.reason or other.reason}))
 
+
+NAMED_SKIPS = 3
+"""Maximum skipped files and records that a run names."""
 
 _UNREAD = Stamp(-1, 0, 0, 0)
 """The stamp of a file that the next run over its source must open."""
@@ -117,6 +122,7 @@ class Run:
         self._duplicates = self._passages = self._bytes = self._nameless = 0
         self._files_told = self._read_bytes = 0
         self._reasons: Counter[Reason] = Counter()
+        self._skipped: list[tuple[str, Reason]] = []
         self._met_files: set[str] = set()
         self._unopened_files: set[str] = set()  # unchanged since they were read
         self._failed_files: set[str] = set()  # with at least one failed entry, and folders that cannot be listed
@@ -159,6 +165,7 @@ class Run:
             passages=self._passages,
             nameless=self._nameless,
             noted=len(self._noted_files),
+            left_out=tuple(self._skipped),
             reason=max(self._reasons, key=self._reasons.__getitem__, default=NO_REASON).text(),
         )
 
@@ -289,6 +296,9 @@ class Run:
             self._reasons[replace(reason, line=None)] += 1
         elif state == "skipped" and self._owners.get(entry.uri) == entry.file:
             self._left.add(entry.uri)
+        is_new = entry.stamp is not None and (entry.uri != entry.file or entry.file not in self._known_files)
+        if state == "skipped" and is_new and len(self._skipped) < NAMED_SKIPS:
+            self._skipped.append((entry.uri, reason))
         self._batch.rows.append(self._row(entry, state, reason))
         self._batch.characters += 256
 

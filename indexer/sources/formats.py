@@ -141,7 +141,7 @@ def reason_not_to_read(path: str, *, binary: bool) -> Reason:
 
 READER_VERSIONS: dict[str, int] = {
     "xml": 2,
-    "pdf": 4,
+    "pdf": 5,
     "markdown": 6,
     "rst": 2,
     "csv": 4,
@@ -149,7 +149,7 @@ READER_VERSIONS: dict[str, int] = {
     "docx": 2,
     "pptx": 2,
     "xlsx": 3,
-    "ods": 2,
+    "ods": 3,
     "eml": 2,
     "mbox": 2,
     "maildir": 2,

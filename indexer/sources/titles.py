@@ -10,7 +10,7 @@ from html import unescape
 from itertools import islice
 
 from indexer.sources.content import Content
-from indexer.sources.formats import DOCX, ODS, ODT, XLSX, Format
+from indexer.sources.formats import DOCX, ODS, ODT, PDF, XLSX, Format
 
 _TAGS = "a|abbr|b|big|code|del|div|em|font|h[1-6]|i|ins|kbd|mark|p|q|s|small|span|strike|strong|sub|sup|tt|u"
 _PAIRED_TAGS = re.compile(rf"<({_TAGS})(?:\s[^<>]*)?>(.*?)</\1\s*>", re.IGNORECASE)
@@ -39,6 +39,13 @@ _NOTHING = re.compile(
     r"[ _-]*\(?\d*\)?(?:\.\w{1,5})?",
     re.IGNORECASE,
 )
+_FILE_NAME = re.compile(
+    r"\S*\w\.(?:html?|txt|tex|dvi|e?ps|prn|tmp|pdf|ai)|.*\w\.(?:docx?|rtf|xlsx?|pptx?|od[tps]|indd|qxd|fm|wpd|pub|pages|cdr)"
+    r"|(?:file:|https?:/|\\\\|[a-z]:[\\/]).*|/\S+|about:\w+|print",
+    re.IGNORECASE,
+)
+"""A title that programs which print to a PDF make of the name of a file. In other formats a person wrote it."""
+
 _NUMBER = re.compile(r"[-+]?[$£€]? ?(?:\d+|\d{1,3}(?:[ ,.'’\u00a0]\d{3})+)(?:[.,]\d+)+ ?[$£€%]?")
 """A number with a decimal point. Whole numbers may be titles ("1984"), and so may dates."""
 
@@ -78,7 +85,8 @@ def title_of(content: Content, format_: Format, path: str) -> str:
     title = without_markup(content.title)
     is_chapter = _is_first_chapter(content, format_, title)
     is_from_a_program = format_.kind == "extracted"  # in Markdown and its like a person wrote it
-    if title and not is_chapter and not (is_from_a_program and says_nothing(title)):
+    is_file_name = format_ is PDF and _FILE_NAME.fullmatch(title) is not None
+    if title and not is_chapter and not (is_from_a_program and (is_file_name or says_nothing(title))):
         return title
     has_headings = format_ not in (XLSX, ODS)  # theirs are the names of sheets, and their lines are rows
     if title and is_from_a_program and has_headings:

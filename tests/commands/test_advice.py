@@ -191,6 +191,14 @@ ADVICE = {
             before=(delete("notes/a.md"), delete("notes/pond.txt")),
         ),
     ),
+    "skipped: {}{}; likewise info {} --ledger skipped says what to do": (
+        Walk(
+            "index x.index notes",
+            "(--ledger skipped) says what to do",
+            ("info x.index {0}",),
+            before=(write("notes/picture.png", "\0"),),
+        ),
+    ),
     "{} not read whole: likewise info {} --ledger noted": (),  # needs a scanned page; --ledger is followed below
     "pruning would remove {} of {} documents, more than half: nothing was pruned; add --yes if that is meant": (
         Walk(

@@ -28,6 +28,23 @@ def test_a_second_run_changes_nothing(likewise: Callable[..., Any], tmp_path: Pa
     assert {name: pruned[name] for name in counts} == counts | {"seen": 1, "indexed": 0, "unchanged": 1, "pruned": 1}
 
 
+def test_skipped_files_are_named_with_the_reason_once(likewise: Callable[..., Any], tmp_path: Path) -> None:
+    notes, index = tmp_path / "notes", tmp_path / "x.index"
+    notes.mkdir()
+    (notes / "a.txt").write_text("bread")
+    (notes / ".hidden").write_text("moon")
+    for name in ("b.zip", "c.png", "d.txt"):
+        (notes / name).write_bytes(b"" if name == "d.txt" else b"\x89PNG\0\1")
+    said = likewise("index", index, notes)
+    named = f"{notes}/b.zip (an archive), {notes}/c.png (an image), {notes}/d.txt (empty)"
+    ledger = "x.index --ledger skipped says what to do\n"
+    assert f"warning: skipped: such as {named}; likewise info " in said.err
+    assert said.err.endswith(ledger)
+    assert "skipped" not in likewise("index", index, notes).err
+    (notes / "e.png").write_bytes(b"\x89PNG\0\2\3")
+    assert f"skipped: such as {notes}/e.png (an image); " in likewise("index", index, notes, "--json").err
+
+
 def test_every_commit_is_printed_with_stream(
     likewise: Callable[..., Any], lines: Callable[..., str], tmp_path: Path
 ) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from lxml import etree
@@ -18,7 +19,7 @@ from indexer.sources import archive
 from indexer.sources.content import Assembly, Content, Headings, Unreadable
 from indexer.sources.limits import MAX_REPEATED_CHARACTERS, MAX_REPEATS
 from indexer.sources.readers import xml
-from indexer.sources.readers.office_parts import add_sheet
+from indexer.sources.readers.office_parts import add_sheet, formulas_without_value
 
 _NAMES = {
     "dc": "http://purl.org/dc/elements/1.1/",
@@ -60,7 +61,7 @@ def read(path: str) -> Content:
     body = content.find("office:body", _NAMES)
     if body is None or not len(body):
         raise Unreadable(Code.NO_OPENDOCUMENT_BODY())
-    assembly, first = Assembly(), ""
+    assembly, first, formulas = Assembly(), "", 0
     metadata: dict[str, str | int] = {}
     if author := _property(meta, "meta:initial-creator") or _property(meta, "dc:creator"):
         metadata["author"] = author
@@ -71,6 +72,7 @@ def read(path: str) -> Content:
             add_sheet(assembly, _get(sheet, "table:name"), number, _rows(sheet, comments))
             _write_notes(comments, assembly)
         metadata["sheets"] = len(tables)
+        formulas = sum(_get(cell, "table:formula") != "" and not _has_value(cell) for cell in sheets.iter(*_CELLS))
     elif pages := body[0].findall("draw:page", _NAMES):
         for number, slide in enumerate(pages, 1):
             heading = _slide_title(slide)
@@ -82,7 +84,12 @@ def read(path: str) -> Content:
         first = _write(body[0], assembly, _title_styles(content, styles))
         if styles is not None:
             _write_margins(styles, assembly)
-    return assembly.content(_property(meta, "dc:title") or first, metadata)
+    read_whole = assembly.content(_property(meta, "dc:title") or first, metadata)
+    return replace(read_whole, unread=formulas_without_value(formulas))
+
+
+def _has_value(cell: Any) -> bool:
+    return bool(_get(cell, "office:value-type") or _line(cell))
 
 
 def _parts(path: str) -> tuple[Any, Any, Any]:

@@ -7,6 +7,8 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from indexer.errors import count_of
+from indexer.ledger import Code, Reason
 from indexer.sources.content import Assembly
 from indexer.sources.readers import xml
 
@@ -26,6 +28,11 @@ def add_sheet(into: Assembly, name: str, number: int, rows: Iterable[str]) -> No
             into.add(heading)
             heading = ""
         into.add(row, newlines=1)
+
+
+def formulas_without_value(count: int) -> tuple[Reason, ...]:
+    """Return the note on the formulas of a workbook that no program has computed."""
+    return (Code.FORMULAS_WITHOUT_VALUE(count_of(count, "formula")),) if count else ()
 
 
 def add_comments_and_charts(path: str, into: Assembly) -> None:

@@ -10,11 +10,9 @@ from typing import Any
 import openpyxl
 from lxml import etree
 
-from indexer.errors import count_of
-from indexer.ledger import Code
 from indexer.sources import archive
 from indexer.sources.content import Assembly, Content
-from indexer.sources.readers.office_parts import add_comments_and_charts, add_sheet
+from indexer.sources.readers.office_parts import add_comments_and_charts, add_sheet, formulas_without_value
 
 
 def read(path: str) -> Content:
@@ -33,10 +31,7 @@ def read(path: str) -> Content:
     title = book.properties.title or ""
     book.close()
     content = assembly.content(title.strip(), metadata)
-    formulas = _formulas_without_value(path)
-    return (
-        replace(content, unread=(Code.FORMULAS_WITHOUT_VALUE(count_of(formulas, "formula")),)) if formulas else content
-    )
+    return replace(content, unread=formulas_without_value(_formulas_without_value(path)))
 
 
 def _formulas_without_value(path: str) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from indexer.errors import BadInput, count_of, in_shell
 from search.cli.indexing.vector_options import VectorOptions
-from search.cli.terminal.output import number, quoted, say, say_json, warn, warn_of
+from search.cli.terminal.output import number, quoted, say, say_json, shown, warn, warn_of
 from search.cli.terminal.progress import RunProgress
 
 if TYPE_CHECKING:
@@ -260,6 +260,10 @@ def _advise(outcome: Outcome, address: str) -> None:
         such = "such as: " if summary.failed > 1 else ""
         ledger = f"likewise info {quoted(address)} --ledger failed"
         warn(f"{number(summary.failed)} failed, {such}{summary.reason}; {ledger} has all")
+    if summary.left_out:
+        such = "such as " if summary.skipped > len(summary.left_out) else ""
+        names = ", ".join(f"{shown(uri)} ({why.text().partition(': ')[0]})" for uri, why in summary.left_out)
+        warn(f"skipped: {such}{names}; likewise info {quoted(address)} --ledger skipped says what to do")
     if summary.noted:
         were = "1 file was" if summary.noted == 1 else f"{number(summary.noted)} files were"
         warn(f"{were} not read whole: likewise info {quoted(address)} --ledger noted")

@@ -122,6 +122,21 @@ def test_ods(tmp_path: Path, collect: Collect) -> None:
     ]
 
 
+def test_formulas_of_ods_that_no_program_has_computed_are_noted(tmp_path: Path, collect: Collect) -> None:
+    cells = (
+        '<table:table-cell table:formula="of:=SUM(1;2)"/>',
+        '<table:table-cell table:formula="of:=1+2" office:value-type="float" office:value="3"/>',
+        '<table:table-cell table:formula="of:=A1" office:value-type="string"/>',
+        '<table:table-cell table:formula="of:=A2"><text:p>total</text:p></table:table-cell>',
+    )
+    rows = f"<table:table-row>{''.join(cells)}</table:table-row>"
+    body = f'<office:spreadsheet><table:table table:name="a">{rows}</table:table></office:spreadsheet>'
+    (entry,) = collect(write(tmp_path / "a.ods", body))
+    assert entry.document is not None
+    assert entry.document.text == "a\n3\t\ttotal"
+    assert [(note.code, note.arguments) for note in entry.notes] == [(Code.FORMULAS_WITHOUT_VALUE, ("1 formula",))]
+
+
 def test_repeated_cells_and_rows_are_written_up_to_a_length(tmp_path: Path, collect: Collect) -> None:
     cell = '<table:table-cell table:number-columns-repeated="99999"><text:p>word</text:p></table:table-cell>'
     row = f'<table:table-row table:number-rows-repeated="99999">{cell}</table:table-row>'

@@ -13,7 +13,7 @@ import pytest
 from indexer.records import Section
 from indexer.sources import Entry, titles
 from indexer.sources.content import Content
-from indexer.sources.formats import DOCX, MARKDOWN, PDF, XLSX, Format
+from indexer.sources.formats import DOCX, EML, MARKDOWN, PDF, XLSX, Format
 from indexer.sources.titles import says_nothing, title_of, without_markup
 
 Collect = Callable[..., list[Entry]]
@@ -105,6 +105,14 @@ def sections(*headings: str) -> tuple[Section, ...]:
         (PDF, Content("The year of the storm\nIt began.", "Untitled"), "The year of the storm"),
         (PDF, Content("It began with rain.", "Untitled"), "file"),
         (PDF, Content("The year of the storm", ""), "file"),
+        (PDF, Content("The year of the storm\nIt began.", "t.html"), "The year of the storm"),
+        (PDF, Content("It began with rain.", "Microsoft Word - The harbour.doc"), "file"),
+        (PDF, Content("It began with rain.", "C:\\Users\\ada\\The harbour"), "file"),
+        (PDF, Content("It began with rain.", "/tmp/a/b"), "file"),
+        (PDF, Content("It began with rain.", "print"), "file"),
+        (PDF, Content("It began with rain.", "What robots.txt is for"), "What robots.txt is for"),
+        (PDF, Content("It began with rain.", "Learning Node.js"), "Learning Node.js"),
+        (EML, Content("Here it is.", "invoice.pdf"), "invoice.pdf"),
         (PDF, Content("Printed Name: Jane Doe\nShe signed.", "200.01"), "file"),
         (PDF, Content("The year of the storm\n12.5", "0:0:0.0 --> 0:0:1.510"), "The year of the storm"),
         (DOCX, Content("x", "Word Document", sections("", "Guide", "Guide > Setup")), "Guide"),
