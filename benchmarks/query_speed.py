@@ -3,8 +3,8 @@
 `python -m benchmarks.query_speed [CORPUS.jsonl]`; the default is SciFact's corpus (5,183 documents) of
 $LIKEWISE_EVAL_DATA. The script loads the same model and encodes the same question, and searches nothing. Medians.
 
-`python -m benchmarks.query_speed --models [NAME...]` asks models of real size (`architectures.REAL_SIZES`), whose caches
-are empty when the index is made: the time of indexing, of the first question, and the median of later ones.
+`python -m benchmarks.query_speed --models [NAME...]` asks models of real size (`architectures.REAL_SIZES`). Each begins
+with an empty cache: the time of indexing, of the first question, and the median of later ones.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from pathlib import Path
 from indexer.encoders.chain.parts import base_of, is_compilable, post_of, without_int8
 from indexer.encoders.compilation.graph import NotCompilable, write_graph
 from indexer.encoders.machine.hardware import FLOAT32_ARCHITECTURES, Precision
-from indexer.encoders.openvino.encoder import CompiledEncoder
-from indexer.encoders.openvino.files import GRAPH, GRAPH_FILES, MANIFEST, POST, RECIPE, TOKENIZER, damage
+from indexer.encoders.openvino import files
+from indexer.encoders.openvino.encoder import CompiledEncoder, remove_prepared
 from indexer.encoders.openvino.kept import kept_folder
 from indexer.encoders.recipes.locate import read_json, sha256
 from indexer.encoders.recipes.port import Encoder, steady
@@ -32,7 +32,8 @@ MIN_TORCH_COSINE = 0.9995
 def compile_encoder(encoder: Encoder, folder: Path, precision: Precision = "auto") -> None:
     """Write `encoder` as a compiled encoder into `folder`, which is replaced if it exists.
 
-    If the user's cache holds the graph, the cached graph is copied and compared again, and no new graph is made.
+    If the user's cache holds the graph, the cached graph is copied and compared again, and no new graph is made. The
+    graph is compared as it is prepared for this machine, and stays prepared in the user's cache for the first question.
 
     Args:
         precision: the precision of the compiled encoder; `auto` leaves the choice to the hardware.
@@ -52,25 +53,28 @@ def compile_encoder(encoder: Encoder, folder: Path, precision: Precision = "auto
         draft = Path(temporary) / "encoder"
         draft.mkdir()
         if not _copy_graph(kept_folder(encoder.recipe, precision), draft):
-            write_graph(inner, post, draft / GRAPH, whole=precision == "float32")
-        (draft / TOKENIZER).write_text(inner.tokenizer.json, encoding="utf-8")
-        (draft / RECIPE).write_text(encoder.recipe.to_json(), encoding="utf-8")
+            write_graph(inner, post, draft / files.GRAPH, whole=precision == "float32")
+        (draft / files.TOKENIZER).write_text(inner.tokenizer.json, encoding="utf-8")
+        (draft / files.RECIPE).write_text(encoder.recipe.to_json(), encoding="utf-8")
         if post is not None:
-            (draft / POST).write_bytes(post.fitted_parameters)
+            (draft / files.POST).write_bytes(post.fitted_parameters)
         sums = {file.name: sha256(file) for file in sorted(draft.iterdir())}
         special: dict[str, object] = {} if inner.tokenizer.special_tokens else {"special_tokens": False}
         cosine = 0.0
         for hint in _hints(encoder, precision):
             manifest = json.dumps({"precision": hint, "sha256": sums} | special, indent=1)
-            (draft / MANIFEST).write_text(manifest, encoding="utf-8")
+            (draft / files.MANIFEST).write_text(manifest, encoding="utf-8")
             try:
-                cosine = _lowest_cosine(encoder, CompiledEncoder.open(draft, cache=None))
-            except NotCompilable:
-                raise
-            except (ModelError, RuntimeError) as error:  # The encoder has given vectors, and the graph gives none.
+                cosine = _lowest_cosine(encoder, CompiledEncoder.open(draft))
+            except (ModelError, RuntimeError) as error:
+                remove_prepared(sums)
+                if isinstance(error, NotCompilable):
+                    raise
+                # The encoder has given vectors, and the graph gives none.
                 raise NotCompilable(f"the compiled {encoder.recipe} does not compute: it will run on torch") from error
             if cosine >= MIN_TORCH_COSINE:
                 break
+            remove_prepared(sums)
         else:
             raise NotCompilable(
                 f"the compiled {encoder.recipe} differs from torch's (cosine {cosine:.4f}, below {MIN_TORCH_COSINE}): "
@@ -82,20 +86,14 @@ def compile_encoder(encoder: Encoder, folder: Path, precision: Precision = "auto
 
 def _copy_graph(cached: Path, draft: Path) -> bool:
     """Copy the graph of a compiled encoder into `draft`. Return False if it is missing or damaged."""
-    if not cached.is_dir() or damage(cached):
-        return False
-    sums = json.loads((cached / MANIFEST).read_text(encoding="utf-8"))["sha256"]
     try:
-        for name in GRAPH_FILES:
+        sums, *_ = files.read_manifest(cached)
+        for name in files.GRAPH_FILES:
             shutil.copyfile(cached / name, draft / name)
-    except FileNotFoundError:  # Another process has just removed it.
-        copied = False
-    else:
-        copied = all(sha256(draft / name) == sums[name] for name in GRAPH_FILES)
-    if not copied:
-        for name in GRAPH_FILES:
-            (draft / name).unlink(missing_ok=True)
-    return copied
+        files.verify(draft, files.GRAPH_FILES, sums)
+    except (ModelError, OSError):  # Another process may have just removed it.
+        return False
+    return True
 
 
 def _hints(encoder: Encoder, precision: Precision) -> tuple[str, ...]:
@@ -123,9 +121,9 @@ def compile_in_cache(encoder: Encoder, precision: Precision = "auto") -> Path:
         ModelError: as `compile_encoder`.
     """
     folder = kept_folder(encoder.recipe, precision)
-    if not folder.is_dir() or damage(folder):
+    if not folder.is_dir() or files.damage(folder):
         with _one_at_a_time(folder.parent):
-            if not folder.is_dir() or damage(folder):  # Another process may have been first.
+            if not folder.is_dir() or files.damage(folder):  # Another process may have been first.
                 # No other process compiles here now, so every draft is of a process that was killed.
                 for draft in folder.parent.glob(".*-*"):
                     shutil.rmtree(draft, ignore_errors=True)

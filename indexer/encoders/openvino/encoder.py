@@ -128,7 +128,7 @@ def _prepare(folder: Path, sums: dict[str, str], precision: str, cache: Path | N
             settings["ENABLE_CPU_PINNING"] = "NO"
     if precision:
         settings["INFERENCE_PRECISION_HINT"] = precision
-    copy = None if cache is None else _copy(folder, cache, GRAPH_FILES, sums)
+    copy = None if cache is None else _copy(folder, cache, sums)
     if copy is None:
         verify(folder, GRAPH_FILES, sums)
     else:
@@ -141,28 +141,39 @@ def _prepare(folder: Path, sums: dict[str, str], precision: str, cache: Path | N
         ) from error
 
 
-def _copy(folder: Path, cache: Path, names: Sequence[str], sums: dict[str, str]) -> Path | None:
+def _copy(folder: Path, cache: Path, sums: dict[str, str]) -> Path | None:
     """Return the folder of the verified copy in the cache, or None if the cache cannot be written."""
-    copy = cache / hashlib.sha256("".join(sums[name] for name in names).encode()).hexdigest()[:32]
+    copy = _place(cache, sums)
     if copy.is_dir():
         return copy
     import shutil
     import tempfile
 
-    verify(folder, names, sums)
+    verify(folder, GRAPH_FILES, sums)
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache, ignore_cleanup_errors=True) as temporary:
             draft = Path(temporary) / copy.name
             draft.mkdir()
-            for name in names:
+            for name in GRAPH_FILES:
                 shutil.copyfile(folder / name, draft / name)
-            verify(draft, names, sums)
+            verify(draft, GRAPH_FILES, sums)
             with contextlib.suppress(FileExistsError):  # Another process has just made it.
                 draft.rename(copy)
     except OSError:
         return None
     return copy
+
+
+def _place(cache: Path, sums: dict[str, str]) -> Path:
+    return cache / hashlib.sha256("".join(sums[name] for name in GRAPH_FILES).encode()).hexdigest()[:32]
+
+
+def remove_prepared(sums: dict[str, str]) -> None:
+    """Remove what the user's cache holds of a graph that is not used, by the checksums of its files."""
+    import shutil
+
+    shutil.rmtree(_place(user_cache(), sums), ignore_errors=True)
 
 
 def user_cache() -> Path:

@@ -135,8 +135,15 @@ def test_a_question_to_a_compiled_index_needs_no_torch_and_to_a_damaged_one_says
     (tmp_path / "a.jsonl").write_text(lines(*({"id": d.uri, "text": d.text} for d in documents(20))))
     command("index", str(folder), str(tmp_path / "a.jsonl"), "--model", f"{tiny('bert')}:mean")
     assert (folder / "encoder" / "manifest.json").exists()
+    # The graph is prepared for this machine already, and the first question prepares no other.
+    prepared = {file: file.stat().st_mtime_ns for file in (tmp_path / "cache").rglob("encoders/*/*.*")}
+    assert sorted(file.suffix for file in prepared) == [".bin", ".blob", ".xml"]
     compiled, packages, warned = asked(folder)
     assert (packages, warned, len(compiled)) == ([], "", 20)
+    assert {file: file.stat().st_mtime_ns for file in (tmp_path / "cache").rglob("encoders/*/*.*")} == prepared
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))  # a copy on another machine
+    assert asked(folder) == (compiled, [], "")
+    assert len([*(tmp_path / "elsewhere").rglob("*.blob")]) == 1
     tokenizer = folder / "encoder" / "tokenizer.json"
     tokenizer.write_text(tokenizer.read_text().replace("bank", "bunk", 1))
     damaged, packages, warned = asked(folder)
