@@ -1,11 +1,12 @@
-"""Names for the regions of a map: phrases that occur in a region and not elsewhere.
+"""Names for the regions of a map: phrases that occur in a region and not elsewhere, and places such as folders.
 
 The score of a phrase is a product of five: the share of the region's documents that have it, the logarithm of how much
-more frequent it is there than elsewhere, how often documents repeat it, its length, and how near the documents with the
-phrase are to the middle of the region in the space of the vectors. A text repeats what it is about, in any language,
-but not its verbs and adverbs (Church and Gale, Poisson mixtures, 1995). Words that any text may have are not near to
-any middle. A title that several documents have is a phrase. Names of people are left out. A region without a phrase
-gets the title of its most central document.
+more frequent it is there than elsewhere, how often documents repeat it, its length, and how similar the documents with
+it are. A text repeats what it is about, in any language, but not its verbs and adverbs (Church and Gale, Poisson
+mixtures, 1995), and documents with a word that any text may have are not similar. Names of people are left out. The
+tables, mailboxes and folders of documents compete with phrases. Documents that a term names count less for the next
+one, so that the terms together name most documents of a region of several subjects. A region without a term gets the
+title of its most central document.
 """
 
 from __future__ import annotations
@@ -23,32 +24,44 @@ from indexer.records import Document, Vector
 from indexer.stores.words.analysis import Analysis
 
 _TERMS = 3
+"""Maximum terms of a name, and one more if they leave much of a region without one."""
+_MAX_PLACES = 2
+"""Maximum places among the terms of a name. The others are phrases."""
 _READ_DOCUMENTS = 10_000
 """Maximum documents that are read, evenly spread."""
 _MIN_DOCUMENTS = 3
-"""Minimum documents that have a phrase of a name."""
+"""Minimum documents that a term of a name adds to those with the terms before it."""
 _MIN_SHARE = 0.1
-"""Minimum share of a region's documents that have a phrase of its name."""
+"""Minimum share of a region's documents that a term adds."""
 _MIN_LIFT = 2.0
-"""Minimum ratio of that share to the share elsewhere."""
-_MIN_OF_BEST = 0.55
-"""Minimum score of a further phrase, as a share of the first one's."""
-_WHOLE = 0.6
-"""A longer phrase replaces a phrase if at least this share of the region's documents with the phrase have it."""
-_LENGTH_WEIGHTS = (1.0, 2.2, 2.8)
+"""Minimum ratio of the share of a region's documents with a term to the share elsewhere."""
+_RARE = 0.003
+"""Share of documents that is added to those elsewhere, because the lift of rare phrases is chance."""
+_MIN_OF_BEST = 0.1
+"""Minimum score of a further term, as a share of the first one's."""
+_WHOLE = 0.75
+"""Minimum documents and score of a longer phrase that replaces a phrase, as a share of those of the phrase."""
+_LENGTH_WEIGHTS = (1.0, 1.9, 2.3)
 """Weights of phrases of one, two, and three or more words: "stem cells" says more than "cells"."""
-_MIN_TOGETHER = 0.15
-"""Minimum share of the documents with the rarest word of a phrase that have the phrase."""
-_CANDIDATES = 40
+_PLACE_WEIGHT = 2.0
+"""Score of a place that has all documents of a region."""
+_MIN_NAMED = 0.5
+"""Minimum share of a region's documents that have phrases which say more of the documents of a place."""
+_ENOUGH = 0.6
+"""Share of a region's documents with a term from which a name has no further one."""
+_AGAIN = 0.4
+"""Weight of a document that another term names already."""
+_CANDIDATES = 200
 _MEAN_DOCUMENTS = 5
 """Documents with the mean rate of repetition that are added to those of a phrase: a rate of few says little."""
 _UNREPEATED = 0.05
 """Rate of repetition that every phrase has, because short texts repeat nothing."""
+_SIMILAR = 0.05
+"""Mean cosine of documents with a phrase that counts half."""
 _PERSON = 3
 """A word is taken for a person's if at least one in this many of its documents has it in a name before an address."""
 _MIN_PART = 3
 """Minimum letters of a stem that another stem may not contain."""
-_TITLE_WEIGHT = 2
 
 
 class Names:
@@ -63,41 +76,31 @@ class Names:
         frequency = Counter(chain.from_iterable(self._phrases.of_documents))
         people = {word for word, count in self._phrases.people.items() if frequency[word,] <= _PERSON * count}
         self._terms = sorted(
-            phrase
-            for phrase, documents in frequency.items()
-            if documents >= max(_MIN_DOCUMENTS, _MIN_TOGETHER * min(frequency[word,] for word in phrase))
-            and not people.issuperset(phrase)
+            term for term, count in frequency.items() if count >= _MIN_DOCUMENTS and not people.issuperset(term)
         )
-        self._repeats = self._repeat_rates(frequency)
-        # In a script without spaces, a stem is one character, and two of them count as one word.
-        words = [len(phrase) if len(phrase[0]) > 1 else len(phrase) / 2 for phrase in self._terms]
-        self._length_weights = np.interp(words, (1, 2, 3), _LENGTH_WEIGHTS)
-        position = {phrase: at for at, phrase in enumerate(self._terms)}
-        columns, weights, ends = list[int](), list[float](), [0]
-        for phrases, titled in zip(self._phrases.of_documents, self._phrases.of_titles, strict=True):
-            for phrase in phrases & position.keys():
-                columns.append(position[phrase])
-                weights.append(_TITLE_WEIGHT if phrase in titled else 1.0)
+        position = {term: at for at, term in enumerate(self._terms)}
+        columns, counts, ends = list[int](), list[int](), [0]
+        for phrases in self._phrases.of_documents:
+            known = sorted(phrases.keys() & position.keys())
+            columns += [position[term] for term in known]
+            counts += [phrases[term] for term in known]
             ends.append(len(columns))
-        shape = (len(ends) - 1, len(self._terms))
-        self._weights = csr_array((np.array(weights, np.float32), np.array(columns, np.int32), np.array(ends)), shape)
-        self._has = self._weights.copy()
-        self._has.data[:] = 1
+        shape, cells = (len(ends) - 1, len(self._terms)), np.array(columns, np.int32)
+        self._has = csr_array((np.ones(len(cells), np.float32), cells, np.array(ends)), shape)
+        repeated = np.bincount(cells, np.array(counts) > 1.0, len(self._terms))
+        self._is_place = np.array([term[0].startswith("/") for term in self._terms], bool)
+        # In a script without spaces, a stem is one character, and two of them count as one word.
+        words = [len(term) if len(term[0]) > 1 else len(term) / 2 for term in self._terms]
+        self._quality = np.interp(words, (1, 2, 3), _LENGTH_WEIGHTS) * (_UNREPEATED + self._repeat_rates(repeated))
 
-    def _repeat_rates(self, frequency: Counter[Phrase]) -> NDArray[np.floating]:
+    def _repeat_rates(self, repeated: NDArray[Any]) -> NDArray[np.floating]:
         """Return for each term the share of its documents that repeat it; for a longer one at least the smallest share
         of its words, because texts shorten a phrase when they repeat it."""
-        repeated = Counter(chain.from_iterable(self._phrases.repeated))
-        documents = max(1, sum(frequency[term] for term in self._terms))
-        mean = sum(repeated[term] for term in self._terms) / documents
-
-        def rate(phrase: Phrase) -> float:
-            return (repeated[phrase] + _MEAN_DOCUMENTS * mean) / (frequency[phrase] + _MEAN_DOCUMENTS)
-
-        words = [[(word,) for word in term if frequency[word,]] for term in self._terms]  # none without spaces
-        return np.array(
-            [max(rate(term), min(map(rate, of), default=0)) for term, of in zip(self._terms, words, strict=True)]
-        )
+        documents = self._has.sum(axis=0)
+        mean = repeated.sum() / max(1, documents.sum())
+        rates = dict(zip(self._terms, (repeated + _MEAN_DOCUMENTS * mean) / (documents + _MEAN_DOCUMENTS), strict=True))
+        words = ([rates[word,] for word in term if (word,) in rates] for term in self._terms)  # none without spaces
+        return np.array([max(rates[term], min(of, default=0)) for term, of in zip(self._terms, words, strict=True)])
 
     def of_regions(self, regions: NDArray[np.intp], count: int) -> Iterator[tuple[str, ...]]:
         """Yield the name of each region.
@@ -106,56 +109,63 @@ class Names:
             regions: the region of each document.
             count: number of regions.
         """
-        read, vectors = regions[self._read], self._vectors[self._read]
-        everywhere = self._weights.sum(axis=0)
+        read = regions[self._read]
+        everywhere = self._has.sum(axis=0)
         for region in range(count):
             inside = np.flatnonzero(regions == region)
-            if not len(inside):
-                yield ()
-                continue
             rows = np.flatnonzero(read == region)
-            middle = self._vectors[inside].mean(axis=0)
-            weights = self._weights[rows].sum(axis=0)
-            share = weights / max(1, len(rows))
-            elsewhere = (everywhere - weights + 0.5) / (len(read) - len(rows) + 1)
-            lift = share / elsewhere
-            scores = share * np.log(np.maximum(lift, 1)) * (_UNREPEATED + self._repeats) * self._length_weights
-            scores[(share < _MIN_SHARE) | (lift < _MIN_LIFT)] = 0
-            best = np.argsort(-scores, kind="stable")[: 5 * _CANDIDATES]
+            has = self._has[rows].sum(axis=0)
+            share = has / max(1, len(rows))
+            lift = share / ((everywhere - has) / max(1, len(read) - len(rows)) + _RARE)
+            information = np.log(np.maximum(lift, 1))
+            of_places = _PLACE_WEIGHT * np.minimum(information / np.log(_MIN_LIFT), 1)
+            scores = np.where(self._is_place, of_places, information * self._quality)
+            scores[(share < _MIN_SHARE) | ~self._is_place & (lift < _MIN_LIFT)] = 0
+            best = np.argsort(-scores * share, kind="stable")[:_CANDIDATES]
             best = best[scores[best] > 0]
-            nearness = self._has[:, best].T @ (vectors @ middle) / self._has[:, best].sum(axis=0)
-            scores[best] *= np.clip(nearness / max(float(middle @ middle), 1e-9), 0, 1)
-            best = best[np.argsort(-scores[best], kind="stable")]
-            yield self._chosen(best, scores, self._has[rows]) or self._central(inside, middle)
+            scores = scores[best] * np.where(self._is_place[best], 1, self._similarity(best))
+            yield self._chosen(best, scores, self._has[rows][:, best].toarray() > 0) or self._central(inside)
 
-    def _chosen(self, best: NDArray[np.intp], scores: NDArray[np.floating], has: Any) -> tuple[str, ...]:
-        """Return the phrases of a name, each as long as most documents have it, without repetition."""
-        documents = has.sum(axis=0)
-        names: list[Phrase] = []
+    def _similarity(self, terms: NDArray[np.intp]) -> NDArray[np.floating]:
+        """Return for each term 0 to 1: how similar two documents with it are."""
+        has, vectors = self._has[:, terms].T, self._vectors[self._read]
+        documents, length = has.sum(axis=1), has @ (vectors**2).sum(axis=1)
+        pairs = ((has @ vectors) ** 2).sum(axis=1) - length
+        cosine = np.maximum(pairs / np.maximum(documents - 1, 1) / np.maximum(length, 1e-9), 0)
+        return np.asarray(cosine / (cosine + _SIMILAR))
 
-        def is_whole(one: int, part: int) -> bool:
-            return all(of[one] >= _WHOLE * of[part] for of in (documents, self._repeats))
-
-        for term in best:
-            if len(names) == _TERMS or scores[term] < _MIN_OF_BEST * scores[best[0]]:
+    def _chosen(self, best: NDArray[np.intp], scores: NDArray[np.floating], has: NDArray[np.bool_]) -> tuple[str, ...]:
+        """Return the terms of a name, places first: each for documents that those before it do not have, and each
+        phrase as long as most documents have it."""
+        terms, places = [self._terms[term] for term in best], self._is_place[best]
+        named = np.zeros((2, len(has), 1), bool)  # by phrases, and by places
+        names, least, documents = list[int](), 0.0, has.sum(axis=0)
+        while terms and len(names) <= _TERMS:
+            again = np.where(named, _AGAIN, 1)
+            new = np.where(places, ~named[1], again[0]) * has
+            gains = scores * (new * np.where(places, again[0], again[1])).mean(axis=0)
+            gains[new.sum(axis=0) < max(_MIN_DOCUMENTS, _MIN_SHARE * len(has))] = 0
+            gains[[any(_is_alike(term, terms[name]) for name in names) for term in terms]] = 0
+            gains[places & (places[names].sum() == _MAX_PLACES)] = 0
+            term = int(gains.argmax())
+            if gains[term] <= least or (len(names) == _TERMS and named.any(axis=0).mean() >= _ENOUGH):
                 break
-            phrase = self._terms[term]
-            longest = max(
-                (
-                    each
-                    for each in best
-                    if each == term or (is_whole(each, term) and _is_within(phrase, self._terms[each]))
-                ),
-                key=lambda each: (len(self._terms[each]), documents[each]),
-            )
-            whole = self._terms[longest]
-            if documents[term] >= 2 and not any(_is_alike(whole, name) for name in names):
-                names.append(whole)
-        return tuple(self._phrases.written(phrase) for phrase in names)
+            least = least or _MIN_OF_BEST * gains[term]
+            longer = (at for at, phrase in enumerate(terms) if _is_within(terms[term], phrase))
+            whole = (at for at in longer if all(of[at] >= _WHOLE * of[term] for of in (documents, scores)))
+            names.append(max(whole, key=lambda at: (len(terms[at]), documents[at]), default=term))
+            named[int(places[term])] |= has[:, term, None]
+        by_phrases, by_places = named[:, :, 0]
+        if by_phrases.mean() < _MIN_NAMED:
+            names = [
+                name for name in names if (by_places & has[:, name]).sum() * 2 <= has[:, name].sum() or places[name]
+            ]
+        return tuple(self._phrases.written(terms[name]) for name in sorted(names, key=lambda name: not places[name]))
 
-    def _central(self, inside: NDArray[np.intp], middle: Vector) -> tuple[str, ...]:
+    def _central(self, inside: NDArray[np.intp]) -> tuple[str, ...]:
         """Return the title of the document that is nearest to the middle of a region."""
-        for document in inside[np.argsort(-(self._vectors[inside] @ middle), kind="stable")]:
+        nearness = self._vectors[inside] @ self._vectors[inside].sum(axis=0)
+        for document in inside[np.argsort(-nearness, kind="stable")]:
             if title := " ".join(self._documents[document].title.split()):
                 return (title if len(title) <= TITLE_CHARACTERS else title[: TITLE_CHARACTERS - 1].rstrip() + "…",)
         return ()

@@ -1,4 +1,4 @@
-"""The phrases of documents from which regions of a map are named: words, and words that follow one another.
+"""The phrases of documents from which regions of a map are named: words, words that follow one another, and places.
 
 Lines that many documents begin with the same words (headers of letters and of PEPs, headings, addresses) are left out,
 and so are stop words of every language among the documents. A phrase is known by the stems of its words.
@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain, product
 from pathlib import PurePath
 
 from indexer.languages.detect import languages_of
@@ -43,20 +44,15 @@ _CLAUSE = re.compile(r"[.,;:!?()\[\]{}\"“”„«»…|/*`+<>。、，；：�
 _LABEL = re.compile(r"^\s*(?:[#*=.-]+\s*)?([^\W\d_][^:\n]{0,28}):(?:\s|$)")
 _FUNCTION_CHARACTERS = re.compile("[\u3041-\u309f的了是在和与與之其為为以而及於于個个這这那有不也就都]+")
 """Hiragana, and the commonest Chinese characters that are words without a topic. They separate phrases."""
-_ARABIC_STOP_WORDS = frozenset(
-    """
-    في من على إلى الى عن مع كان كانت هذا هذه ذلك تلك التي الذي الذين قد ما لا أن إن أو او ثم كما حيث بعد قبل بين كل غير
-    خلال حتى لم لن هو هي هم وهو وهي وقد ولم ولا وكان وكانت عند عام منذ أي أكثر بعض فقد مثل أيضا به بها له لها فيه فيها
-    """.split()  # noqa: SIM905
-)
-"""The engine has no list for Arabic."""
+_STOP_WORDS = ("dass", "wurde", "wurden", "beim", "est")
+"""German and French words that are not in the engine's lists."""
 _PERSON = re.compile(r"([^\W\d_][^,;:<>()\n]{2,50}?)\s*<[^<>\s]+@[^<>\s]+>")
 """A name before an address."""
 TITLE_CHARACTERS = 60
 _HASH = re.compile(r"^\d|\d.*\d.*\d|^.{26,}$")
 
 Phrase = tuple[str, ...]
-"""The stems of a phrase's words."""
+"""The stems of a phrase's words; or a place, which begins with "/": a folder, or the file of a record or a message."""
 
 
 @dataclass(frozen=True)
@@ -64,16 +60,12 @@ class Phrases:
     """The phrases of some documents.
 
     Attributes:
-        of_documents: the phrases of each document.
-        of_titles: the phrases of each document's title.
-        repeated: the phrases that each document has more than once, its title included.
+        of_documents: how often each document has each phrase.
         spelling: how each phrase is written, by frequency.
         people: in how many documents each word is part of a name before an address.
     """
 
-    of_documents: list[set[Phrase]]
-    of_titles: list[set[Phrase]]
-    repeated: list[set[Phrase]]
+    of_documents: list[Counter[Phrase]]
     spelling: dict[Phrase, Counter[str]]
     people: Counter[str]
 
@@ -96,7 +88,7 @@ def read_phrases(documents: Sequence[Document], analysis: Analysis) -> Phrases:
     @cache
     def stem(word: str) -> str:
         """Return the stem of a word, and "" for stop words and what is not a word."""
-        if len(word) < 2 or _HASH.search(word) or word in _ARABIC_STOP_WORDS:
+        if len(word) < 2 or _HASH.search(word) or word.lower() in _STOP_WORDS:
             return ""
         if not all(other.terms(re.split("['’]", word)[0]) for other in (*others, analysis)):
             return ""
@@ -104,42 +96,42 @@ def read_phrases(documents: Sequence[Document], analysis: Analysis) -> Phrases:
         return terms[0] if terms and (len(word) > 2 or word.isupper()) else ""
 
     common = _common_lines([each.text for each in documents])
-    phrases = Phrases([], [], [], defaultdict(Counter), Counter())
+    phrases = Phrases([], defaultdict(Counter), Counter())
     for document in documents:
         fields = (str(document.metadata.get(name, "")) for name in _PERSON_FIELDS)
         names = _phrases(" | ".join([*_PERSON.findall(document.text), *fields]), stem)
         phrases.people.update({word for phrase, spelling in names if spelling.istitle() for word in phrase})
         title, text = _readable(document, common)
-        of_title, of_text = Counter[Phrase](), Counter[Phrase]()
-        for counts, part in ((of_title, title), (of_text, text)):
-            for phrase, spelling in _phrases(part, stem):
-                counts[phrase] += 1
-                phrases.spelling[phrase][spelling] += 1
+        every = Counter[Phrase]()
+        for phrase, spelling in chain(_phrases(title, stem), _phrases(text, stem)):
+            every[phrase] += 1
+            phrases.spelling[phrase][spelling] += 1
         whole = tuple(filter(None, map(stem, _WORD.findall(title))))
         if len(whole) > 1 and len(title) <= TITLE_CHARACTERS and not re.search(r"\d", title):
-            of_title[whole] = 2  # the title of several documents is a phrase that they repeat
+            every[whole] = 2  # the title of several documents is a phrase that they repeat
             phrases.spelling[whole][title] += 1
-        every = of_title + of_text
-        phrases.of_titles.append(set(of_title))
-        phrases.of_documents.append(set(every))
-        phrases.repeated.append({phrase for phrase, count in every.items() if count > 1})
+        for place, name in _places(document):
+            every[place,] = phrases.spelling[place,][name] = 1
+        phrases.of_documents.append(every)
     return phrases
 
 
 def _readable(document: Document, common: set[str]) -> tuple[str, str]:
-    """Return what a person calls a document, and what a person reads in it: of source code its folder and its comments,
-    of a row without a title its table and its cells."""
-    title, path = _ANSWER.sub("", document.title).replace("_", " "), PurePath(document.path or "")
-    if document.title == path.stem and re.search(r"\d", title):
-        words = re.sub(r"[\W\d]+", " ", title).split()
-        title = " ".join(words) if len(words) > 1 else ""  # "scan-12" says nothing
-    text = document.text
-    if document.format in SOURCE_CODE:
-        title, text = f"{path.parent.name} | {title}", "\n".join(_COMMENT.findall(text))
+    """Return what a person calls a document, and what a person reads in it: of source code its comments, of a row its
+    cells."""
+    text = "\n".join(_COMMENT.findall(document.text)) if document.format in SOURCE_CODE else document.text
     own = "\n".join(_own_lines(text, common)).strip()
-    return title or (not own and path.stem) or "", own or "\n\n".join(
-        _LABEL.sub("", line) for line in text.splitlines()
-    )
+    cells = (_LABEL.sub("", line) for line in text.splitlines())
+    return _ANSWER.sub("", document.title).replace("_", " "), own or "\n\n".join(cells)
+
+
+def _places(document: Document) -> Iterator[tuple[str, str]]:
+    """Yield the folders of a file, and the file of a record or a message. The deepest is the first in order."""
+    *folders, file = PurePath(document.path or "").parts or ("",)
+    for depth, folder in enumerate(folders[1:], 1):
+        yield "/" * depth + folder, f"{folder}/"
+    if file and document.uri != document.path:
+        yield "/" * (len(folders) + 1) + file, file
 
 
 def _phrases(text: str, stem: Callable[[str], str]) -> Iterator[tuple[Phrase, str]]:
@@ -149,8 +141,9 @@ def _phrases(text: str, stem: Callable[[str], str]) -> Iterator[tuple[Phrase, st
         for word in _WORD.findall(clause or ""):
             if re.match(f"[{UNSPACED}]", word):
                 run.clear()
-                for part in _FUNCTION_CHARACTERS.split(word):
-                    yield from ((tuple(gram), gram) for gram in _grams(part))
+                for part, length in product(_FUNCTION_CHARACTERS.split(word), range(2, 2 * _MAX_WORDS + 1)):
+                    grams = (part[start : start + length] for start in range(len(part) - length + 1))
+                    yield from ((tuple(gram), gram) for gram in grams)
                 continue
             stemmed = stem(word)
             if not stemmed:
@@ -159,13 +152,6 @@ def _phrases(text: str, stem: Callable[[str], str]) -> Iterator[tuple[Phrase, st
             run.append((stemmed, word))
             for length in range(1, min(len(run), _MAX_WORDS) + 1):
                 yield tuple(each for each, _ in run[-length:]), " ".join(each for _, each in run[-length:])
-
-
-def _grams(text: str) -> Iterator[str]:
-    """Yield every part of a text without spaces that may be a phrase."""
-    for length in range(2, 2 * _MAX_WORDS + 1):
-        for start in range(len(text) - length + 1):
-            yield text[start : start + length]
 
 
 def _common_lines(texts: Sequence[str]) -> set[str]:

@@ -16,7 +16,7 @@ from indexer.map.projection import Places
 from indexer.records import Document, Vector
 from indexer.stores.words.analysis import Analysis
 
-LEVELS = (8, 30, 120)
+LEVELS = (11, 30, 120)
 """Number of regions at each level. A small collection has fewer regions."""
 MIN_DOCUMENTS = 8
 """Minimum documents per region, on average."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from indexer.errors import LikewiseError
 from indexer.filters.tree import And, In, Where
 from indexer.map.file import Map
+from indexer.map.regions import nearest_middle
 from indexer.settings import MapRecord
 from indexer.stores.port import FieldValues
 from search.searcher import Searcher, searcher_of_previous
@@ -33,6 +34,8 @@ MAX_CORNERS = 500
 MAX_TITLES = 300
 CARD_CHARACTERS = 200
 """Number of characters of a document's text that are shown beside its point."""
+_MARGIN = 3e-5 * np.array([(-1, -1), (-1, 1), (1, 1), (1, -1)])
+"""Corners of a square around the place of a document, so that it is inside the area of its region."""
 RANGES = 7
 """Number of ranges into which the numbers or dates of a field are divided."""
 
@@ -51,6 +54,7 @@ class _Drawn:
     record: MapRecord
     map: Map
     points: dict[str, int]  # by uri
+    regions: list[dict[str, Any]]
     model: str
 
 
@@ -64,12 +68,12 @@ class Maps:
 
     def describe(self, served: ServedIndex) -> dict[str, Any]:
         """Return the description of a map without its places."""
-        drawn = self._drawn(served).map
-        documents = served.searcher.count()
+        drawn = self._drawn(served)
+        documents, on_map = served.searcher.count(), len(drawn.points)
         return {
-            "documents": len(drawn.uris),
-            "outdated": 4 * abs(documents - len(drawn.uris)) >= len(drawn.uris),
-            "regions": [asdict(region) for region in drawn.regions],
+            "documents": on_map,
+            "outdated": 4 * abs(documents - on_map) >= on_map,
+            "regions": drawn.regions,
             "previous": self._has_previous(served),
         }
 
@@ -82,7 +86,7 @@ class Maps:
         return {
             "model": without_folders(before.model),
             "documents": len(before.map.uris),
-            "regions": [asdict(region) for region in before.map.regions],
+            "regions": before.regions,
             "places": base64.b64encode(places.astype("<f4").tobytes()).decode("ascii"),
         }
 
@@ -95,19 +99,18 @@ class Maps:
         """Return the largest regions with the documents nearest to the middle of each, and the middles of all regions
         of their level, which bound them; empty without a map."""
         try:
-            drawn = self._drawn(served).map
+            drawn = self._drawn(served)
         except Problem:
             return {"regions": [], "middles": []}
-        largest = sorted((each for each in drawn.regions if not each.level), key=lambda each: -each.documents)
+        largest = sorted((each for each in drawn.regions if not each["level"]), key=lambda each: -each["documents"])
         regions = []
         for region in largest[:MAIN_REGIONS]:
-            away = np.hypot(*(drawn.places - (region.x, region.y)).T)
-            nearest = [drawn.uris[point] for point in np.argsort(away, kind="stable")[:CENTRAL_DOCUMENTS]]
+            away = np.hypot(*(drawn.map.places - (region["x"], region["y"])).T)
+            nearest = [drawn.map.uris[point] for point in np.argsort(away, kind="stable")[:CENTRAL_DOCUMENTS]]
             found = served.searcher.get_many(nearest)
             central = [{"uri": each.uri, "title": each.title.strip() or each.uri.rpartition("/")[2]} for each in found]
-            described = {"name": " · ".join(region.terms), "x": region.x, "y": region.y}
-            regions.append(described | {"documents": region.documents, "central": central})
-        return {"regions": regions, "middles": [{"x": each.x, "y": each.y} for each in largest]}
+            regions.append(region | {"name": " · ".join(region["terms"]), "central": central})
+        return {"regions": regions, "middles": [{"x": each["x"], "y": each["y"]} for each in largest]}
 
     def places(self, served: ServedIndex) -> bytes:
         """Return x and y of every point as little-endian float32."""
@@ -188,9 +191,24 @@ class Maps:
                 if not searcher or not drawn or not record:
                     raise Problem(404, "no-map", _NO_MAP[of])
                 points = {uri: point for point, uri in enumerate(drawn.uris)}
-                read = _Drawn(record, drawn, points, str(searcher.recipe))
+                read = _Drawn(record, drawn, points, _outlined(drawn), str(searcher.recipe))
             self._read[served.name, of] = read
             return read
+
+
+def _outlined(drawn: Map) -> list[dict[str, Any]]:
+    """Return the regions, each with its area: the corners of a convex polygon around its documents and no others."""
+    from scipy.spatial import ConvexHull
+
+    outlined = []
+    for level in sorted({region.level for region in drawn.regions}):
+        regions = [region for region in drawn.regions if region.level == level]
+        nearest = nearest_middle(drawn.places, np.array([(region.x, region.y) for region in regions], np.float32))
+        for position, region in enumerate(regions):
+            around = (drawn.places[nearest == position, None] + _MARGIN).reshape(-1, 2)
+            area = around[ConvexHull(around).vertices].round(5).tolist()
+            outlined.append(asdict(region) | {"area": area})
+    return outlined
 
 
 def _encoded(points: NDArray[np.uint8]) -> str:

@@ -270,22 +270,25 @@ Rivers (also called: streams)
     phrases = read_phrases([Document("d", text, "Title")], Analysis("en")).of_documents[0]
     words = {word for phrase in phrases for word in phrase}
     assert {"literalinclud", "lineno", "includ", "toml", "also", "call"} & words == set()
-    assert {("river",), ("stream",), ("moon",), ("owl",)} <= phrases
+    assert {("river",), ("stream",), ("moon",), ("owl",)} <= phrases.keys()
 
 
-def test_rows_are_named_by_their_table_and_code_by_its_folder_and_comments() -> None:
+def test_rows_are_named_by_their_table_and_code_by_its_folder() -> None:
     """Column names, identifiers and licences occur in the region alone, and say nothing of it."""
     documents = [
         (
-            Document(f"{n}", f"purchased: {n}\nserial: {n:07}", path="/files/inventory.csv", format="csv"),
+            Document(f"{n}", f"purchased: {n}\nserial: {n:07}", path="/f/inventory.csv", format="csv"),
             Document(
-                f"{n}", f"def rows_of(value{n}):\n    return value", "m", path="/files/parser/m.py", format="python"
+                f"/f/parser/{n}.py",
+                f"def rows_of(value{n}):\n    return value",
+                path=f"/f/parser/{n}.py",
+                format="python",
             ),
             Document(f"{n}", f"You bake bread {chr(97 + n % 26) * 4}", f"Bread {n}"),
         )[n % 3]
         for n in range(60)
     ]
-    assert named(documents) == [("inventory",), ("parser",), ("bread",)]
+    assert [name[0] for name in named(documents)] == ["inventory.csv", "parser/", "bread"]
 
 
 def test_messages_are_named_by_their_subjects_and_not_by_their_writers() -> None:
@@ -307,15 +310,40 @@ def test_messages_are_named_by_their_subjects_and_not_by_their_writers() -> None
 
 def test_a_number_parts_words() -> None:
     phrases = read_phrases([Document("d", "Type 2 diabetes of 12 people")], Analysis("en"))
-    assert phrases.of_documents == [{("type",), ("diabet",), ("peopl",)}]
+    assert phrases.of_documents[0].keys() == {("type",), ("diabet",), ("peopl",)}
 
 
-def test_a_title_that_is_the_number_of_a_file_is_not_in_a_name() -> None:
-    """Underscores in a title are blanks."""
+def test_a_title_has_words_without_underscores_and_numbers_of_files() -> None:
     documents = [
-        Document("a", "of words", "scan-12", path="/files/scan-12.pdf"),
-        Document("b", "of words", "ch08-03-hash-maps", path="/files/ch08-03-hash-maps.md"),
-        Document("c", "of words", "Genghis_Khan"),
+        Document("a", "", "scan-12"),
+        Document("b", "", "ch08-03-hash-maps"),
+        Document("c", "", "Genghis_Khan"),
     ]
-    scan, chapter, person = read_phrases(documents, Analysis("en")).of_titles
-    assert (scan, max(map(len, chapter)), max(map(len, person))) == (set(), 2, 2)
+    scan, chapter, person = read_phrases(documents, Analysis("en")).of_documents
+    assert (set(scan), set(chapter), max(map(len, person))) == ({("scan",)}, set(), 2)
+
+
+def test_a_region_of_several_subjects_has_a_term_for_each() -> None:
+    """Three mails have one subject, but most documents are rows, and others texts of a folder."""
+    first = [Document(f"t:{n}", f"means: {n}", path="/home/travel.csv") for n in range(12)]
+    first += [Document(f"m#{n}", f"Hi {n}", "Moving house", path="/home/mail/team.mbox") for n in range(3)]
+    texts = [f"/home/notes/{chr(97 + n)}.txt" for n in range(6)]
+    first += [Document(uri, chr(97 + n) * 4, path=uri) for n, uri in enumerate(texts)]
+    others = [Document(f"/home/o/{n}", "The oven bakes bread", path=f"/home/o/{n}") for n in range(42)]
+    documents = [each for n in range(21) for each in (first[n], *others[2 * n : 2 * n + 2])]
+    assert set(named(documents)[0]) == {"travel.csv", "notes/", "Moving house"}
+
+
+def test_a_phrase_of_few_does_not_follow_the_name_of_a_folder() -> None:
+    """Seven of twenty reports repeat a word, and each of the others has a word of its own."""
+    words = ["net"] * 7 + [chr(97 + n) * 4 for n in range(13)]
+    reports = [
+        Document(f"/f/reports/{n}", f"a {word}, the {word}", path=f"/f/reports/{n}") for n, word in enumerate(words)
+    ]
+    others = [Document(f"/f/o/{n}", "The oven bakes bread", path=f"/f/o/{n}") for n in range(40)]
+    documents = [each for n in range(20) for each in (reports[n], *others[2 * n : 2 * n + 2])]
+    assert named(documents)[0] == ("reports/",)
+
+
+def test_documents_without_words_have_regions_without_names() -> None:
+    assert named([Document(f"{n}", "12") for n in range(30)]) == [(), (), ()]

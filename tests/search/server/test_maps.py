@@ -15,11 +15,11 @@ from starlette.testclient import TestClient
 
 from indexer import Document, Index
 from indexer.map.file import NAME, Map
-from indexer.map.regions import Region
+from indexer.map.regions import Region, nearest_middle
 from indexer.stores.addresses.open import open_store
 from indexer.stores.port import FieldValues
 from search.served import without_folders
-from search.server.maps import _ranges, contains
+from search.server.maps import _outlined, _ranges, contains
 
 MAP = "/v1/indexes/papers/map"
 PLACES = np.array([[0, 0], [1, 0], [0, 1], [0.25, 0.75]], np.float32)
@@ -38,12 +38,15 @@ def client(open_client: Callable[..., TestClient], mapped: Path) -> TestClient:
 
 
 def test_places_regions_and_titles(client: TestClient) -> None:
-    assert client.get(MAP).json() == {
+    answered = client.get(MAP).json()
+    area = answered["regions"][0].pop("area")
+    assert answered == {
         "documents": 4,
         "outdated": False,
         "previous": False,
         "regions": [{"x": 0.5, "y": 0.5, "level": 0, "documents": 4, "terms": ["sky", "bread"]}],
     }
+    np.testing.assert_allclose(sorted(set(map(tuple, np.abs(np.round(area, 3))))), [(0, 0), (0, 1), (1, 0)])
     places = client.get(f"{MAP}/places")
     assert places.headers["content-type"] == "application/octet-stream"
     np.testing.assert_array_equal(np.frombuffer(places.content, "<f4").reshape(-1, 2), PLACES)
@@ -53,6 +56,17 @@ def test_places_regions_and_titles(client: TestClient) -> None:
         (0, "moon", "Moon", "The moon orbits the earth. It is full once a month."),
         (2, "erde", "Erde", "Die Erde kreist um die Sonne."),
     ]
+
+
+def test_the_area_of_a_region_holds_its_documents_and_no_others() -> None:
+    places = np.random.default_rng(0).random((200, 2), np.float32)
+    places[:3] = 0.5  # several documents at one place
+    middles = np.array([(0.2, 0.2), (0.8, 0.3), (0.5, 0.8)], np.float32)
+    regions = [Region(float(x), float(y), 0, 1, ()) for x, y in middles] + [Region(0.5, 0.5, 1, 200, ())]
+    outlined = _outlined(Map(tuple(map(str, range(200))), places, tuple(regions)))
+    inside = [contains(np.array(region["area"]), places) for region in outlined]
+    nearest = nearest_middle(places, middles)
+    np.testing.assert_array_equal(inside, [nearest == 0, nearest == 1, nearest == 2, nearest >= 0])
 
 
 def test_colours_are_the_frequent_values_of_a_field(client: TestClient) -> None:
