@@ -142,7 +142,8 @@ class Hits(Sequence[Hit]):
         matched: how many documents (or passages) pass the filter; the hits are the best of these, also with `fold`.
         exact: whether the ranking is provably that of brute force over the stored vectors.
         answered: whether some passage is nearer to the question than the best hits of unrelated questions usually are,
-            or, in hybrid mode, the first hit holds every word of the question; None if this is unknown.
+            or, in hybrid mode, one of the first ten hits holds every word of the question, or some passage is near to
+            the question with corrected words (`did_you_mean`); None if this is unknown.
         did_you_mean: the question with similar words of the index in place of words that no document has; empty if
             every word is in a document, in dense mode, and without a similar word.
         notes: sentences that the caller should read: the question was cut, its words were ignored, a damaged segment

@@ -164,13 +164,16 @@ class Ranker:
                 passages, ranked.scores.tolist(), cosines, map(ranked.why, range(len(passages))), uris, strict=True
             )
         )
+        did_you_mean = corrected = "" if mode == "dense" or not text else snapshot.corrected(text)
         answered = None
         if calibration is not None and query.text and mode != "words":
-            near = ranked.nearest >= calibration.threshold
-            answered = near or (mode == "hybrid" and any(holds_all(question, hit) for hit in hits[:VERDICT_HITS]))
-        did_you_mean = "" if mode == "dense" or not text else snapshot.corrected(text)
-        if did_you_mean and conditions:  # conditions stay as they were typed; notes name words like theirs
-            did_you_mean = query.text.replace(text, did_you_mean) if query.text.count(text) == 1 else ""
+            holding = (holds_all(question, hit) for hit in hits[:VERDICT_HITS])
+            answered = ranked.nearest >= far or (mode == "hybrid" and any(holding))
+            if not answered and corrected and query.row is None:  # a misspelt question is near to nothing
+                vectors, _ = self.encode(snapshot, [corrected])
+                answered = modes.rank_dense(snapshot, vectors[0], 1, where, unit, exact, conditions).nearest >= far
+        if corrected and conditions:  # conditions stay as they were typed; notes name words like theirs
+            did_you_mean = query.text.replace(text, corrected) if query.text.count(text) == 1 else ""
         notes.extend(snapshot.notes)
         self._timings.ranked(time.perf_counter() - begun)
         return Hits(hits, ranked.matched, ranked.exact, query.text, mode, answered, tuple(notes), did_you_mean)

@@ -107,6 +107,17 @@ def test_hits_say_how_rare_they_are_and_whether_anything_answers(
     assert likewise("search", tmp_path / "x.index", "zebra crossing", "--json").json["answered"] is False
 
 
+def test_whether_anything_answers_is_about_the_corrected_question(encoder: Any, tmp_path: Path) -> None:
+    with fill(tmp_path / "x.index", encoder, 300) as index:
+        renew(store_of(index), encoder)
+        index.add([Document("shot", "chrysanthemum")])
+    with Searcher(tmp_path / "x.index") as searcher:
+        for typed, answered in (("chrisantemum", True), ("chrisantemum for zebra and giraffe in a herd", False)):
+            hits = searcher.search(typed, 1, mode="hybrid")
+            assert (hits.did_you_mean, hits.answered) == (typed.replace("chrisantemum", "chrysanthemum"), answered)
+            assert searcher.search(typed, 1, mode="dense").answered is False
+
+
 def test_an_index_without_a_background_says_so(encoder: Any, tmp_path: Path) -> None:
     with fill(tmp_path / "x.index", encoder, 10), Searcher(tmp_path / "x.index") as searcher:
         hits = searcher.search("w1", 1)
