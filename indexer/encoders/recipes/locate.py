@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import json
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -309,20 +310,18 @@ def _from_hub(name: str, instead: str) -> Path:
 
     # A bare name is looked up among sentence-transformers' own models first, as in that library.
     names = [name] if "/" in name else [f"sentence-transformers/{name}", name]
-    patterns = [*_SETTINGS, *_WEIGHTS, "*/config.json", "*/*.safetensors", "*/pytorch_model.bin"]
-    unwanted = ["onnx/*", "openvino/*"]
+    settings = [place + kind for place in ("", "*/") for kind in (*_SETTINGS, "*_config.json")]
+    patterns = [*settings, *_WEIGHTS, "*/pytorch_model.bin"]
     reason = "the hub knows no such model"
     last: Exception | None = None
     for offline in (True, False):
         for candidate in names:
+            local = offline or os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0")
+            fetch = partial(snapshot_download, candidate, local_files_only=local, etag_timeout=_HUB_SECONDS)
             try:
-                folder = snapshot_download(
-                    candidate,
-                    allow_patterns=patterns,
-                    ignore_patterns=unwanted,
-                    local_files_only=offline or os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0"),
-                    etag_timeout=_HUB_SECONDS,
-                )
+                folder = Path(fetch(allow_patterns=patterns, ignore_patterns=["onnx/*", "openvino/*"]))
+                if not _has_weights(folder):
+                    fetch(allow_patterns=[f"{_ONNX[0]}*", f"{_ONNX[1]}*"])
             except HFValidationError as error:
                 raise ModelError(f"{name!r} is neither a folder nor a model's name") from error
             except RepositoryNotFoundError as error:
@@ -332,8 +331,14 @@ def _from_hub(name: str, instead: str) -> Path:
                 reason = "the hub cannot be reached" if not offline else reason
                 last = error
                 continue
-            if _has_weights(Path(folder)) or not offline:
-                return Path(folder)
+            if not offline or _is_whole(folder):
+                return folder
     raise ModelError(
         f"model {name!r} is not on this machine and {reason}: give the path of a folder that holds it, or {instead}"
     ) from last
+
+
+def _is_whole(folder: Path) -> bool:
+    """Return whether a folder of the hub's cache has weights, and settings beside the weights of each module, which
+    earlier versions did not fetch."""
+    return _has_weights(folder) and all(any(place.glob("*.json")) for place in _modules(folder) if weight_files(place))

@@ -22,6 +22,8 @@ import torch
 import transformers
 from click.testing import CliRunner
 from hardware import FLOAT32
+from huggingface_hub.errors import LocalEntryNotFoundError
+from huggingface_hub.utils import filter_repo_objects
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Pooling, Router, StaticEmbedding, Transformer
@@ -142,6 +144,55 @@ loaded = {{"torch", "transformers", "sentence_transformers"}} & set(sys.modules)
 assert not loaded, loaded
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+
+
+@pytest.mark.parametrize("kind", ["static", "router", "onnx"])
+def test_all_files_of_a_model_on_the_hub_are_fetched(
+    tiny: Callable[[str], Path], words: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """The hub is a folder here. Its client's own filter says what is fetched from it."""
+    hub, cache = tmp_path / "hub" / "some" / "model", tmp_path / "cache"
+    table = StaticEmbedding(words, embedding_dim=48)
+    documents = [Transformer(str(tiny("bert"))), Pooling(48)]
+    if kind == "static":
+        SentenceTransformer(modules=[table], device="cpu").save(str(hub))
+        (hub / "0_StaticEmbedding").mkdir()  # as the library saved it before
+        for name in ("model.safetensors", "tokenizer.json"):
+            (hub / name).rename(hub / "0_StaticEmbedding" / name)
+        (hub / "modules.json").write_text((hub / "modules.json").read_text().replace('""', '"0_StaticEmbedding"'))
+    elif kind == "router":
+        SentenceTransformer(modules=[Router.for_query_document([table], documents)], device="cpu").save(str(hub))
+    else:
+        exported(shutil.copytree(tiny("bert"), hub), "onnx/model.onnx")
+    (hub / "README.md").write_text("not needed")
+    fetched: list[str] = []
+
+    def fetch(name: str, *, local_files_only: bool, **patterns: Any) -> str:
+        if local_files_only and not cache.exists():
+            raise LocalEntryNotFoundError("not here")
+        files = [path.relative_to(hub).as_posix() for path in hub.rglob("*") if path.is_file()]
+        wanted = filter_repo_objects(
+            files,
+            allow_patterns=patterns.get("allow_patterns"),
+            ignore_patterns=patterns.get("ignore_patterns"),
+        )
+        for file in () if local_files_only else wanted:
+            fetched.append(file)
+            (cache / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(hub / file, cache / file)
+        return str(cache)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", fetch)
+    wanted = load_encoder(hub, precision="float32").encode(["the river bank"])
+    # An earlier version left the tokenizers of modules out.
+    if kind == "static":
+        (cache / "0_StaticEmbedding").mkdir(parents=True)
+        shutil.copy(hub / "modules.json", cache)
+        shutil.copy(hub / "0_StaticEmbedding" / "model.safetensors", cache / "0_StaticEmbedding")
+    for _ in range(2):
+        assert np.array_equal(load_encoder("some/model", precision="float32").encode(["the river bank"]), wanted)
+    assert len(fetched) == len(set(fetched))
+    assert "README.md" not in fetched
 
 
 def test_documents_of_a_router_are_cut_by_their_own_route(
