@@ -39,11 +39,10 @@ _ACTIVATIONS["gelu_pytorch_tanh"] = _ACTIVATIONS["gelu_new"]
 """oneDNN's name and algorithm of an activation."""
 _MAX_LAYERS = 1024
 """Number of layers that no model reaches."""
-_UNKNOWN = (
-    *("is_decoder", "add_cross_attention", "auto_map", "quantization_config", "rope_scaling", "attention_bias"),
-    *("mlp_bias", "norm_bias"),
-)
-"""Settings that are computed only if they are false or left out."""
+_UNKNOWN = "auto_map", "quantization_config", "rope_scaling"
+"""Settings that are computed only if they are empty or left out."""
+_FALSE = dict.fromkeys(("is_decoder", "add_cross_attention", "attention_bias", "mlp_bias", "norm_bias"), False)
+"""Settings that are computed only if they are false or left out; transformers tells what is wrong with null."""
 _NEEDED = ("num_hidden_layers", "hidden_size", "num_attention_heads")
 
 _WORDS, _SEGMENTS = "embeddings.word_embeddings", "embeddings.token_type_embeddings"
@@ -201,7 +200,7 @@ def settings(folder: Path) -> dict[str, Any] | None:
     if architecture is None or not weight_shards(folder):
         return None
     renamed = {name: config.get(own) for own, name in architecture.renamed.items()}
-    if any(config.get(name, value) != value for name, value in {**architecture.fixed, **renamed}.items()):
+    if any(config.get(name, value) != value for name, value in {**_FALSE, **architecture.fixed, **renamed}.items()):
         return None
     config |= renamed
     # transformers can save NomicBERT and GTE with other names of weights than their makers.
@@ -210,6 +209,8 @@ def settings(folder: Path) -> dict[str, Any] | None:
         any(type(config.get(name)) is not int for name in _NEEDED)
         or config.get("hidden_act") not in _ACTIVATIONS
         or any(map(config.get, _UNKNOWN))
+        or type(config.get("layer_norm_eps", 0.0)) is not float
+        or (config.get("type_vocab_size") == 0 and config["model_type"] != "gte")
         or ((names := weight_names(folder)) and not any(name.endswith(query) for name in names))
     ):
         return None
@@ -218,7 +219,7 @@ def settings(folder: Path) -> dict[str, Any] | None:
     layers, width, heads = map(config.__getitem__, _NEEDED)
     positions = config.get("max_position_embeddings")
     if (
-        config.get("layer_norm_eps") is None
+        "layer_norm_eps" not in config
         or type(positions) is not int
         or positions < 1
         or not 0 < layers < _MAX_LAYERS
@@ -262,10 +263,11 @@ class Native:
         self.hidden: int = config["hidden_size"]
         self.dtype = dtype
         self._heads: int = config["num_attention_heads"]
-        if self.layers < 1 or self._heads < 1 or self.hidden < 1 or self.hidden % self._heads:
+        key_heads = config.get(names.key_heads) or self._heads
+        if min(self.layers, self._heads, self.hidden) < 1 or self.hidden % self._heads or self._heads % key_heads:
             raise ModelError(
-                f"model {folder} has {self.layers} layers, and {self._heads} heads for {self.hidden} dimensions, which "
-                "cannot be: fetch it again"
+                f"model {folder} has {self.layers} layers, and {self._heads} heads ({key_heads} of keys) for "
+                f"{self.hidden} dimensions, which cannot be: fetch it again"
             )
         self._epsilon: float = config.get("layer_norm_eps", 1e-12)
         reaches: list[_Reach] = config["reaches"]
@@ -290,7 +292,7 @@ class Native:
         self._final_norm = _norm(take, names, names.final_norm)
         activation = _ACTIVATIONS[config["hidden_act"]]
         self.blocks = [_Block(take, names, number, activation) for number in range(self.layers)]
-        keys = self.hidden // self._heads * (config.get(names.key_heads) or self._heads)
+        keys = self.hidden // self._heads * key_heads
         if (self._words.shape[1], len(self.blocks[0].key.weight)) != (self.hidden, keys):
             raise ModelError(f"model {folder} has weights of other sizes than its config.json says: fetch it again")
         self._reaches = reaches * self.layers if len(reaches) == 1 else reaches

@@ -26,13 +26,17 @@ def weight_shards(folder: Path) -> list[Path]:
 
 
 def weight_names(folder: Path) -> set[str]:
-    """Return the names of the weights in safetensors files. Damaged files and other formats have none."""
-    from safetensors import SafetensorError, safe_open
+    """Return the names of the weights. Damaged files have none."""
+    from safetensors import safe_open
 
     names: set[str] = set()
     for file in weight_shards(folder):
-        with suppress(SafetensorError, OSError), safe_open(file, "pt") as opened:
-            names.update(opened.keys())
+        with suppress(Exception):  # Whoever loads the weights reports the damage.
+            if file.suffix == ".safetensors":
+                with safe_open(file, "pt") as opened:
+                    names.update(opened.keys())
+            else:
+                names.update(_unpickled(file, "meta"))
     return names
 
 
@@ -42,17 +46,20 @@ def load_weights(folder: Path) -> dict[str, torch.Tensor]:
     Raises:
         ModelError: a file is damaged or holds something other than weights.
     """
-    import torch
     from safetensors.torch import load_file
 
     weights: dict[str, torch.Tensor] = {}
     for file in weight_shards(folder):
         try:
-            if file.suffix == ".safetensors":
-                weights |= load_file(file)
-            else:
-                mapped = zipfile.is_zipfile(file)  # Files that torch wrote before 2020 cannot be mapped.
-                weights |= torch.load(file, map_location="cpu", weights_only=True, mmap=mapped)
+            weights |= load_file(file) if file.suffix == ".safetensors" else _unpickled(file, "cpu")
         except Exception as error:
             raise ModelError(f"weights {file} cannot be loaded: they are damaged; fetch the model again") from error
     return weights
+
+
+def _unpickled(file: Path, device: str) -> dict[str, torch.Tensor]:
+    import torch
+
+    mapped = zipfile.is_zipfile(file)  # Files that torch wrote before 2020 cannot be mapped.
+    loaded: dict[str, torch.Tensor] = torch.load(file, map_location=device, weights_only=True, mmap=mapped)
+    return loaded

@@ -7,11 +7,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import transformers
 
 from benchmarks.architectures import ARCHITECTURES, make_folder
+from indexer.encoders import load_encoder
 from indexer.encoders.torch.automodel import AutoModel
 from indexer.encoders.torch.native import Native, settings
 from indexer.encoders.torch.pooling import Packed
@@ -152,6 +154,10 @@ def test_members_of_other_architectures_change_nothing(
         ("roberta", {"add_cross_attention": True}),
         ("eurobert", {"max_position_embeddings": None}),
         ("nomic_bert", {"max_position_embeddings": -1}),
+        ("nomic_bert", {"type_vocab_size": 0}),
+        ("eurobert", {"attention_bias": None}),
+        ("modernbert", {"norm_bias": None}),
+        ("bert", {"layer_norm_eps": None}),
     ],
 )
 def test_settings_that_cannot_be_are_left_to_transformers(name: str, written: dict[str, Any], tmp_path: Path) -> None:
@@ -160,6 +166,15 @@ def test_settings_that_cannot_be_are_left_to_transformers(name: str, written: di
     assert settings(folder) is not None
     (folder / "config.json").write_text(json.dumps({**config, **written}))
     assert settings(folder) is None
+    if written not in ({"num_attention_heads": 32}, {"add_cross_attention": True}):
+        with pytest.raises(ModelError, match=r"^model \S+ cannot be loaded: .*[^\n]$"):
+            load_encoder(folder, pooling="mean")
+
+
+def test_heads_that_do_not_share_keys_evenly(tmp_path: Path) -> None:
+    folder = folder_of("eurobert", tmp_path / "model", num_key_value_heads=3)
+    with pytest.raises(ModelError, match=r"2 layers, and 4 heads \(3 of keys\) for 32 dimensions, which cannot be"):
+        load_encoder(folder, pooling="mean")
 
 
 def test_heads_that_differ_from_the_weights(tmp_path: Path) -> None:
@@ -175,8 +190,14 @@ def test_weights_that_transformers_renamed_are_left_to_it(name: str, tmp_path: P
     folder = make_folder(name, tmp_path / "model")
     assert settings(folder) is not None
     model = transformers.AutoModel.from_pretrained(folder)
+    expected = load_encoder(folder, pooling="mean", precision="float32").encode(["a river bank"])
     model.save_pretrained(folder, save_original_format=False)
     assert settings(folder) is None
+    torch.save(model.state_dict(), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    assert settings(folder) is None
+    ours = load_encoder(folder, pooling="mean", precision="float32").encode(["a river bank"])
+    assert np.abs(ours - expected).max() < 1e-5
 
 
 @pytest.mark.parametrize("name", ["eurobert", "modernbert"])
