@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import log
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from contracts.reference import ReferenceSnapshot
 from opened import store_of
 
-from indexer import Document, Index
+from indexer import Document, Index, Section
 from indexer.errors import BadInput, NothingKnown
 from indexer.stores.addresses.open import open_store
 from indexer.stores.port import Unit
@@ -258,3 +259,33 @@ def test_the_language_is_chosen_once(likewise: Callable[..., Any], lines: Callab
     said = likewise("index", tmp_path / "z.index", "-", "--language", "klingon", stdin=records)
     assert said.code == 2
     assert "language 'klingon' is unknown" in said.err
+
+
+def test_a_mail_is_not_judged_by_what_is_attached_to_it(encoder: Any, tmp_path: Path) -> None:
+    """The cosines of passages are averaged within the message, or within one attachment."""
+    note, terms = "the invoice of the bakery is overdue ", "bankle rivmig moosul stator flokle " * 30
+    mail = Document(
+        "mail",
+        note * 5 + terms,
+        "Reminder",
+        {"attachments": ["terms.txt"]},
+        format="mbox",
+        sections=(Section(0), Section(len(note * 5), "terms.txt")),
+    )
+    with Index.create(tmp_path / "x.index", encoder) as index:
+        index.add([mail, replace(mail, uri="report", format="docx"), Document("other", "a bakery of my aunt")])
+    with Searcher(tmp_path / "x.index") as searcher:
+        for question, heading in ("is the invoice overdue", ""), ("flokle moosul", "terms.txt"):
+            (vector,) = encoder.encode([question], "query")
+            cosines = {uri: searcher.vectors(uri) @ vector for uri in ("mail", "report", "other")}
+            part = np.array([passage.heading == heading for passage in searcher.passages("mail")])
+            assert 1 <= part.sum() < len(part)
+            blends = {uri: (np.max(each) + np.sort(each)[-3:].mean()) / 2 for uri, each in cosines.items()}
+            own = cosines["mail"][part]
+            blends["mail"] = (own.max() + np.sort(own)[-3:].mean()) / 2
+            hits = searcher.search(question, mode="hybrid")
+            dense = {hit.uri: hit.why["contributions"]["cosine"] for hit in hits}
+            scale = (blends["report"] - blends["other"]) / (dense["report"] - dense["other"])
+            expected = dense["other"] + (blends["mail"] - blends["other"]) / scale
+            assert dense["mail"] == pytest.approx(expected, abs=1e-3)
+            assert dense["mail"] > dense["report"] + (0.1 if heading == "" else -0.001)

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
 _NO_IDS: Ids = np.empty(0, np.int64)
 
+_MAIL_HEADINGS = (
+    "SELECT p.id, p.heading FROM {tables}.passage p JOIN {tables}.document d ON d.id = p.document_id"
+    " WHERE p.heading <> '' AND d.format IN ('eml', 'mbox', 'maildir') AND d.id = ANY(%s)"
+)
+
 
 def restriction(view: View, words: Words, where: Where | None, conditions: Conditions = ()) -> Restriction:
     """Return a filter and conditions as a restriction. That of the filter is kept with the words."""
@@ -73,7 +78,7 @@ def join(
     else:
         every, owners, read = view.passages_of(_union(dense.documents, word_documents))
         of_every = _complete(every, dense, lambda unknown: cosines(read(unknown), vector))
-        units, passages, nearest, means = best_passages(every, owners, of_every)
+        units, passages, nearest, means = best_passages(every, owners, of_every, _parts(view, every, owners))
         documents = units
     of_words = np.zeros(len(units), np.float32)
     if words is not None and hits is not None:
@@ -111,17 +116,31 @@ def _union(first: Ids, second: Ids) -> Ids:
     return ids[np.diff(ids, prepend=-1) > 0]
 
 
+def _parts(view: View, passages: Ids, documents: Ids) -> Ids:
+    """Return a number for the attachment that holds each passage of a mail (passages,); 0 for any other passage."""
+    parts = np.zeros(len(passages), np.int64)
+    if "attachments" in (view.state.fields or {}):
+        units, counts = np.unique(documents, return_counts=True)
+        numbers: dict[str, int] = {}
+        for passage, heading in view.rows_of(_MAIL_HEADINGS, units[counts > 1].tolist()):
+            name = heading.partition(" > ")[0]
+            parts[np.searchsorted(passages, passage)] = numbers.setdefault(name, len(numbers) + 1)
+    return parts
+
+
 def best_passages(
-    passages: Ids, documents: Ids, cosines: NDArray[np.float32]
+    passages: Ids, documents: Ids, cosines: NDArray[np.float32], parts: Ids
 ) -> tuple[Ids, Ids, NDArray[np.float32], NDArray[np.float64]]:
     """Find the passage of each document that is nearest to the question.
 
     Args:
         passages, documents, cosines: id, document and cosine of every passage of the documents (passages,).
+        parts: number of the part of its document that each belongs to (passages,): a mail is not judged by what is
+            attached to it.
 
     Returns:
         Documents in ascending order, the nearest passage of each (the first of equal ones), its cosine, and the mean
-        cosine of the BEST_PASSAGES nearest: each (documents,).
+        cosine of the BEST_PASSAGES nearest in the same part: each (documents,).
     """
     order = np.lexsort((passages, -cosines, documents))
     ordered = documents[order]
@@ -129,7 +148,8 @@ def best_passages(
     units, counts = ordered[first], np.diff(first, append=len(order))
     if not len(order):
         return units, passages, cosines, np.empty(0)
-    nearest_first = cosines[order].astype(np.float64)
-    place = np.arange(len(order)) - np.repeat(first, counts)
-    sums = np.add.reduceat(np.where(place < BEST_PASSAGES, nearest_first, 0.0), first)
-    return units, passages[order][first], cosines[order][first], sums / np.minimum(counts, BEST_PASSAGES)
+    same_part = parts[order] == np.repeat(parts[order][first], counts)
+    number = np.cumsum(same_part)
+    used = same_part & (number - np.repeat(number[first], counts) < BEST_PASSAGES)
+    sums = np.add.reduceat(np.where(used, cosines[order].astype(np.float64), 0.0), first)
+    return units, passages[order][first], cosines[order][first], sums / np.add.reduceat(used.astype(np.int64), first)
