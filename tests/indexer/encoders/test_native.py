@@ -57,6 +57,23 @@ def test_the_states_of_each_length_are_those_of_transformers(name: str, tmp_path
     assert_same_states(folder_of(name, tmp_path / name), batch_of(list(range(300, 0, -1))))
 
 
+@pytest.mark.parametrize("name", ["bert", "nomic_bert", "albert", "mobilebert"])
+def test_tokens_of_pairs_have_segments(name: str, tmp_path: Path) -> None:
+    """mobilebert reads padding, so that its texts are computed apart; the last two have no native pass."""
+    folder, plain = folder_of(name, tmp_path / name), batch_of([20, 9, 9, 4])
+    batch = Packed(plain.ids, plain.runs, (torch.arange(42) % 9 > 4).long())
+    assert batch.segments is not None
+    library = AutoModel(folder, torch.float32, "cpu", False)
+    models = [library, Native(folder, torch.float32)] if settings(folder) else [library]
+    with torch.inference_mode():
+        parts = zip(*(torch.split(part[None], [20, 9, 9, 4], 1) for part in (batch.ids, batch.segments)), strict=True)
+        texts = [library._model(ids, token_type_ids=kinds).last_hidden_state[0] for ids, kinds in parts]
+        for model in models:
+            states = model.states(batch, [library.layers])[library.layers]
+            assert (states - torch.cat(texts)).abs().max() < 1e-4
+            assert (states - model.states(plain, [library.layers])[library.layers]).abs().max() > 0.01
+
+
 def test_heads_that_share_keys_and_values(tmp_path: Path) -> None:
     folder = folder_of("eurobert", tmp_path / "model", num_attention_heads=4, num_key_value_heads=1)
     assert_same_states(folder, batch_of([40, 7, 7, 1]))
