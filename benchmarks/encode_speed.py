@@ -105,7 +105,7 @@ def _compiling(count: int, repeats: int) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         start = time.process_time()
         compile_encoder(fast, Path(temporary) / "encoder")
-        compiled = CompiledEncoder.open(Path(temporary) / "encoder", cache=None, threads=1)
+        compiled = CompiledEncoder.open(Path(temporary) / "encoder", threads=1)
         cost = time.process_time() - start
     print(f"compiling and opening: {cost:.1f} s of CPU")
     # A title has a tenth of the tokens of its passage.

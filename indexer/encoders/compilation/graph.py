@@ -192,7 +192,8 @@ def _traced(encoder: TorchEncoder) -> Any:
     ids = torch.ones((2, 6), dtype=torch.int64)
     mask = torch.ones((2, 6), dtype=torch.int64)
     mask[1, 4:] = 0
-    with torch.inference_mode(), quiet(), _traceable_masks(), warnings.catch_warnings():
+    printing = quiet(own_code=encoder.trust_remote_code)
+    with torch.inference_mode(), printing, _traceable_masks(), warnings.catch_warnings():
         # The tracer warns that a graph may not generalise; comparing vectors afterwards shows whether it does.
         warnings.simplefilter("ignore")
         # openvino.convert_model would send telemetry.

@@ -10,7 +10,7 @@ import hashlib
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -53,14 +53,11 @@ class CompiledEncoder(Tokenizing):
         self._thread = threading.local()
 
     @classmethod
-    def open(
-        cls, folder: Path, cache: Path | Literal["user"] | None = "user", threads: int | None = None
-    ) -> CompiledEncoder:
+    def open(cls, folder: Path, cache: Path | None = None, threads: int | None = None) -> CompiledEncoder:
         """Open a folder written by `compile_encoder`.
 
         Args:
-            cache: folder for the graph that is prepared for this machine. "user" is the user's cache folder; None keeps
-                nothing.
+            cache: folder for the graph that is prepared for this machine; None is in the user's cache folder.
             threads: number of threads that compute; None is OpenVINO's default, one per core.
 
         Raises:
@@ -77,7 +74,7 @@ class CompiledEncoder(Tokenizing):
         recipe = Recipe.from_json(texts[RECIPE].decode())
         prompts = recipe.query_prompt, recipe.document_prompt
         tokenizer = Tokenizer(texts[TOKENIZER].decode(), recipe.max_tokens, *prompts, special_tokens)
-        model = _prepare(folder, sums, precision, user_cache() if cache == "user" else cache, threads)
+        model = _prepare(folder, sums, precision, cache or _user_cache(), threads)
         return cls(recipe, tokenizer, model)
 
     def encode(self, texts: Sequence[str], role: Role = "document", truncate: bool = False) -> Vector:
@@ -113,7 +110,7 @@ class CompiledEncoder(Tokenizing):
         return self._thread.request
 
 
-def _prepare(folder: Path, sums: dict[str, str], precision: str, cache: Path | None, threads: int | None) -> Any:
+def _prepare(folder: Path, sums: dict[str, str], precision: str, cache: Path, threads: int | None) -> Any:
     """Return the graph prepared for this machine, from the cache if it is there.
 
     OpenVINO identifies a cached graph by its path alone, so it is given a copy whose path is the hash of its content.
@@ -128,7 +125,7 @@ def _prepare(folder: Path, sums: dict[str, str], precision: str, cache: Path | N
             settings["ENABLE_CPU_PINNING"] = "NO"
     if precision:
         settings["INFERENCE_PRECISION_HINT"] = precision
-    copy = None if cache is None else _copy(folder, cache, sums)
+    copy = _copy(folder, cache, sums)
     if copy is None:
         verify(folder, GRAPH_FILES, sums)
     else:
@@ -173,9 +170,8 @@ def remove_prepared(sums: dict[str, str]) -> None:
     """Remove what the user's cache holds of a graph that is not used, by the checksums of its files."""
     import shutil
 
-    shutil.rmtree(_place(user_cache(), sums), ignore_errors=True)
+    shutil.rmtree(_place(_user_cache(), sums), ignore_errors=True)
 
 
-def user_cache() -> Path:
-    """Return the folder for graphs that were prepared for this machine."""
+def _user_cache() -> Path:
     return cache_folder() / "encoders"

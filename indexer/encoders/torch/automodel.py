@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +34,7 @@ def from_padding(config: Mapping[str, Any]) -> int:
 MAX_POSITIONS = 2**20
 """Tokens that a model reads whose configuration names no number, or an absurd one."""
 
+_printing = threading.RLock()
 _READ_PADDING = ("convbert", "fnet", "funnel", "mobilebert", "mra", "nystromformer")
 """Architectures whose vectors depend on padding: their convolutions, Fourier transforms or blocks reach into it."""
 
@@ -133,7 +136,7 @@ def load_transformer(folder: Path, dtype: torch.dtype, *, trust_remote_code: boo
     encoder_only = is_encoder or settings.get("is_encoder_decoder")
     auto: Any = transformers.AutoModelForTextEncoding if encoder_only else transformers.AutoModel
     try:
-        with quiet():
+        with quiet(own_code=trust_remote_code):
             model, report = auto.from_pretrained(
                 folder,
                 dtype=dtype,
@@ -152,15 +155,22 @@ def load_transformer(folder: Path, dtype: torch.dtype, *, trust_remote_code: boo
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
-    """Silence the progress bars and messages of transformers while a model is loaded. Failures are still raised."""
+def quiet(*, own_code: bool = False) -> Iterator[None]:
+    """Silence the progress bars and messages of transformers while a model is loaded. Failures are still raised.
+
+    Args:
+        own_code: whether the model may bring code. What that prints goes to standard error, because a command's
+            standard output may be JSON.
+    """
     from transformers.utils import logging
 
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
-        yield
+        # Two threads would put each other's output back.
+        with _printing if own_code else nullcontext(), redirect_stdout(sys.stderr) if own_code else nullcontext():
+            yield
     finally:
         logging.set_verbosity(level)
         if bars:

@@ -53,7 +53,7 @@ def open_sentence_transformer(checkpoint: Checkpoint, device: str) -> SentenceTr
 
     spec = checkpoint.spec
     try:
-        with quiet():
+        with quiet(own_code=checkpoint.trust_remote_code):
             model = SentenceTransformer(
                 str(checkpoint.folder),
                 device=device,

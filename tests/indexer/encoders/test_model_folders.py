@@ -130,7 +130,7 @@ def test_static_models_are_means_in_numpy(words: Tokenizer, tmp_path: Path, sent
     wanted = torch.nn.functional.normalize(torch.stack(rows), dim=-1).numpy()
     assert np.abs(encoder.encode(sentences) - wanted).max() < FLOAT32
     compile_encoder(encoder, tmp_path / "compiled", "float32")
-    assert np.abs(CompiledEncoder.open(tmp_path / "compiled", None).encode(sentences) - wanted).max() < FLOAT32
+    assert np.abs(CompiledEncoder.open(tmp_path / "compiled").encode(sentences) - wanted).max() < FLOAT32
 
 
 def test_a_static_model_needs_no_torch(words: Tokenizer, tmp_path: Path) -> None:
@@ -260,6 +260,7 @@ assert "torch" not in sys.modules
 
 
 OWN_CODE = """
+print("loading")
 import torch
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
@@ -285,7 +286,11 @@ class OwnModel(PreTrainedModel):
 
 
 def test_code_of_a_model_runs_with_trust_alone_and_is_compiled(
-    copy: Path, sentences: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    copy: Path,
+    sentences: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("HF_MODULES_CACHE", str(tmp_path / "modules"))
     (copy / "own.py").write_text(OWN_CODE)
@@ -301,8 +306,10 @@ def test_code_of_a_model_runs_with_trust_alone_and_is_compiled(
         load_encoder(copy, pooling="mean")
     encoder = load_encoder(copy, pooling="mean", precision="float32", max_tokens=64, trust_remote_code=True)
     compile_encoder(encoder, tmp_path / "compiled", "float32")
-    compiled = CompiledEncoder.open(tmp_path / "compiled", None)
+    compiled = CompiledEncoder.open(tmp_path / "compiled")
     assert np.abs(compiled.encode(sentences) - encoder.encode(sentences)).max() < FLOAT32
+    out, err = capfd.readouterr()
+    assert (out, set(err.split())) == ("", {"loading"})
 
 
 def test_a_module_of_the_models_own_is_not_taken_for_the_librarys(tiny: Callable[[str], Path], tmp_path: Path) -> None:
@@ -391,7 +398,7 @@ def test_a_folder_with_only_onnx_runs_on_openvino(
     again = load_recipe(encoder.recipe)
     assert again.recipe == encoder.recipe
     compile_encoder(encoder, tmp_path / "compiled", "float32")
-    assert np.abs(CompiledEncoder.open(tmp_path / "compiled", None).encode(sentences) - wanted).max() < 1e-4
+    assert np.abs(CompiledEncoder.open(tmp_path / "compiled").encode(sentences) - wanted).max() < 1e-4
     for arguments in ({"layers": 2}, {"pooling": "pooler"}):
         with pytest.raises(ModelError, match="only ONNX files, which show the last layer alone"):
             load_encoder(folder, **arguments)

@@ -72,7 +72,7 @@ def test_every_architecture_gives_the_vectors_of_sentence_transformers(
     except NotCompilable:  # Graphs of these may also be close enough to torch's, and are then used.
         assert name in NOT_COMPILED
         return
-    assert np.abs(CompiledEncoder.open(tmp_path / "compiled", None).encode(texts) - wanted).max() < 1e-4
+    assert np.abs(CompiledEncoder.open(tmp_path / "compiled").encode(texts) - wanted).max() < 1e-4
 
 
 @pytest.mark.parametrize("name", ["modernbert", *(pytest.param(name, marks=pytest.mark.slow) for name in WINDOWS)])
