@@ -6,7 +6,7 @@ import difflib
 import json
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import anyio
@@ -69,18 +69,21 @@ class StrictServer(MCPServer[Any]):
 
 
 class _CheckedLines:
-    """The lines of standard input. A message with a repeated member becomes a message that is refused."""
+    """The lines of standard input. A message with a repeated member, or with an id that nobody could answer,
+    becomes a message that is refused."""
 
     def __init__(self, lines: anyio.AsyncFile[str]) -> None:
         self._lines = lines
 
     async def __aiter__(self) -> AsyncIterator[str]:
         async for line in self._lines:
-            if (repeated := repeated_member(line)) is None:
-                yield line
-            else:
+            asked: Any = None
+            with suppress(ValueError, RecursionError):
                 asked = json.loads(line)
-                yield json.dumps({"id": asked.get("id") if isinstance(asked, dict) else None, _REPEATED: repeated})
+            repeated, id_ = repeated_member(line), asked.get("id") if isinstance(asked, dict) else None
+            # The SDK reads a request with another id as a notification, which nobody answers.
+            is_lost = isinstance(asked, dict) and {"id", "method"} <= asked.keys() and type(id_) not in (int, str)
+            yield json.dumps({"id": id_, _REPEATED: repeated}) if repeated is not None or is_lost else line
 
 
 @contextmanager
@@ -136,8 +139,8 @@ def _answer_to(error: Exception) -> types.JSONRPCError:
         return types.JSONRPCError(jsonrpc="2.0", id=None, error=detail)
     asked = message.get("id") if isinstance(message, dict) else None
     id_ = asked if _can_be_written(asked) else None
-    wrong = "this line is not a JSON-RPC 2.0 message: give jsonrpc, method, and id"
-    if isinstance(message, dict) and _REPEATED in message:
+    wrong = "this line is not a JSON-RPC 2.0 message: give jsonrpc, method, and an id that is a text or a whole number"
+    if isinstance(message, dict) and message.get(_REPEATED) is not None:
         wrong = f"the member {message[_REPEATED]!r} is given twice: give it once"
     if isinstance(line, str):  # Python reads it, and the SDK does not
         wrong = "this message is not valid Unicode: it contains half of a surrogate pair"

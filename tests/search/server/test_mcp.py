@@ -148,6 +148,8 @@ def test_what_is_no_message_is_answered_over_stdio(own_vectors: Path) -> None:
         '{"jsonrpc": "2.0", "id": "\\udfff", "method": "tools/list"}',
         '{"jsonrpc": "2.0", "id": 1' + "0" * 5000 + ', "method": "tools/list"}',
         '{"jsonrpc": "2.0", "id": 9}',
+        '{"jsonrpc": "2.0", "id": {"a": 1}, "method": "tools/list"}',
+        '{"jsonrpc": "2.0", "id": null, "method": "ping"}',
         '{"jsonrpc": "2.0", "id": 10, "method": "tools/call", "params": {"name": "search", "arguments": '
         '{"query": "moon", "where": "year = 1", "where": "year = 2"}}}',
     ]
@@ -164,7 +166,7 @@ def test_what_is_no_message_is_answered_over_stdio(own_vectors: Path) -> None:
         assert process.wait(30) == 0
     assert [(answer["id"], answer["error"]["code"]) for answer in answers] == [
         (None, -32700), (7, -32600), (8, -32600), (None, -32600),
-        (None, -32700), (None, -32600), (None, -32700), (9, -32600), (10, -32600),
+        (None, -32700), (None, -32600), (None, -32700), (9, -32600), (None, -32600), (None, -32600), (10, -32600),
     ]  # fmt: skip
     assert "half of a surrogate pair" in answers[2]["error"]["message"]
     assert answers[-1]["error"]["message"] == "the member 'where' is given twice: give it once"
