@@ -26,7 +26,7 @@ from indexer.stores.words.analysis import Analysis
 _TERMS = 3
 """Maximum terms of a name, and one more if they leave much of a region without one."""
 _MAX_PLACES = 2
-"""Maximum places among the terms of a name. The others are phrases."""
+"""Maximum places among the terms of a name, unless they leave much of a region without one. The others are phrases."""
 _READ_DOCUMENTS = 10_000
 """Maximum documents that are read, evenly spread."""
 _MIN_DOCUMENTS = 3
@@ -146,9 +146,10 @@ class Names:
             gains = scores * (new * np.where(places, again[0], again[1])).mean(axis=0)
             gains[new.sum(axis=0) < max(_MIN_DOCUMENTS, _MIN_SHARE * len(has))] = 0
             gains[[any(_is_alike(term, terms[name]) for name in names) for term in terms]] = 0
-            gains[places & (places[names].sum() == _MAX_PLACES)] = 0
+            is_enough = named.any(axis=0).mean() >= _ENOUGH
+            gains[places & (is_enough & (places[names].sum() >= _MAX_PLACES))] = 0
             term = int(gains.argmax())
-            if gains[term] <= least or (len(names) == _TERMS and named.any(axis=0).mean() >= _ENOUGH):
+            if gains[term] <= least or (is_enough and len(names) == _TERMS):
                 break
             least = least or _MIN_OF_BEST * gains[term]
             longer = (at for at, phrase in enumerate(terms) if _is_within(terms[term], phrase))

@@ -345,5 +345,13 @@ def test_a_phrase_of_few_does_not_follow_the_name_of_a_folder() -> None:
     assert named(documents)[0] == ("reports/",)
 
 
+def test_a_region_of_many_folders_has_the_names_of_more_than_two() -> None:
+    paths = [f"/f/{folder}/{chr(97 + n)}.txt" for folder in ("bank", "car", "home", "tax", "work") for n in range(4)]
+    many = [Document(path, chr(97 + n) * 4, path=path) for n, path in enumerate(paths)]
+    others = [Document(f"/f/o/{n}", "The oven bakes bread", path=f"/f/o/{n}") for n in range(40)]
+    documents = [each for n in range(20) for each in (many[n], *others[2 * n : 2 * n + 2])]
+    assert named(documents)[0] == ("bank/", "car/", "home/")
+
+
 def test_documents_without_words_have_regions_without_names() -> None:
     assert named([Document(f"{n}", "12") for n in range(30)]) == [(), (), ()]
