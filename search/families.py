@@ -22,6 +22,9 @@ MAX_LISTED = 100
 _ROWS = {"csv", "tsv"}
 """Formats whose documents are rows of a table."""
 
+_MAILS = {"eml", "mbox", "maildir"}
+"""Formats of messages, many of which are made of one template."""
+
 _WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
 
 Words = frozenset[tuple[str, int]]
@@ -41,13 +44,19 @@ def words_of(text: str) -> Words:
 
 def words_of_passage(text: str, format_: str | None) -> Words:
     """Return the words of a passage for `common_share`. A whole row of a table counts as one word, because rows that
-    say different things have most of their words in common."""
-    return frozenset({(text, 1)}) if format_ in _ROWS else words_of(text)
+    say different things have most of their words in common. The numbers of a mail are marked by 0."""
+    if format_ in _ROWS:
+        return frozenset({(text, 1)})
+    marked = ((word, 0 if format_ in _MAILS and word[0].isdigit() else count) for word, count in words_of(text))
+    return frozenset(marked)
 
 
 def common_share(first: Words, second: Words) -> float:
-    """Return the number of common words divided by the number of all words; 0 for two texts without words."""
+    """Return the number of common words divided by the number of all words; 0 for two texts without words, and for
+    mails that each have a number that the other lacks, such as another amount."""
     common = len(first & second)
+    if all(any(count == 0 for _, count in rest) for rest in (first - second, second - first)):
+        return 0.0
     return common / ((len(first) + len(second) - common) or 1)
 
 

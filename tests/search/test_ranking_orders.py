@@ -137,6 +137,14 @@ def test_rows_of_a_table_are_one_family_only_if_they_are_equal() -> None:
     assert families([words_of_passage(row, "text") for row in rows]) == [[0, 1, 2]]
 
 
+def test_mails_of_one_template_are_one_family_unless_both_have_another_number() -> None:
+    mails = [f"Dear {name}, your invoice of {day} May over {euros} euros is due: please pay within ten days. Thank you"
+             for name, day, euros in (("Ada", 3, "120,50"), ("Ben", 3, "240,50"), ("Ada", 3, "120,50"))]  # fmt: skip
+    mails.append(f"On 4 June 2025 Cleo wrote: {mails[0]}")  # a quotation adds numbers
+    assert families([words_of_passage(mail, "mbox") for mail in mails]) == [[0, 2, 3], [1]]
+    assert families([words_of_passage(mail, "text") for mail in mails]) == [[0, 1, 2, 3]]
+
+
 def test_a_ranking_that_stops_early_is_not_exact(searcher: Searcher, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("search.newer.MAX_DEPTH", 8)
     vector = [1.0, *[0.5] * (DIMENSIONS - 1)]
