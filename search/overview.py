@@ -22,9 +22,12 @@ _ANSWERS = re.compile(r"(?:(?:re|fwd?|aw|wg): *)+", re.IGNORECASE)
 
 
 def questions_to_try(searcher: Searcher) -> list[str]:
-    """Return questions that passages from the middles of the main topics answer: titles, or sentences that ask."""
-    found = (_question(each) for each in searcher.central_passages(4 * QUESTIONS))
-    return list(dict.fromkeys(filter(None, found)))[:QUESTIONS]
+    """Return questions that passages from the middles of the main topics answer: titles, or sentences that ask. Those
+    of several formats come first."""
+    found = [(each.format, _question(each)) for each in searcher.central_passages(8 * QUESTIONS)]
+    asked = [(format_, question) for format_, question in found if question]
+    first_of_formats = reversed(dict(reversed(asked)).values())
+    return list(dict.fromkeys([*first_of_formats, *(question for _, question in asked)]))[:QUESTIONS]
 
 
 def _question(passage: Passage) -> str:

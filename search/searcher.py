@@ -248,19 +248,24 @@ class Searcher(Asker):
         with self._filtered(where) as (snapshot, condition):
             return snapshot.documents if condition is None else snapshot.count(condition)
 
-    def beginnings(self, k: int = 10, where: Filter | None = None, sort: Sort = "newest") -> Hits:
+    def beginnings(
+        self, k: int = 10, where: Filter | None = None, sort: Sort = "newest", *, fold: bool = False
+    ) -> Hits:
         """Return documents without a question, each with its first passage; their score is 0.
 
         Args:
             k: how many documents, at most.
             sort: "newest" for the last modified first, and documents without a time after them, the last added first;
                 "title" for the order of their titles.
+            fold: return one hit for all records of a file, with the number of the others as its `family_size`, unless
+                there are no other documents.
         """
         query = Query("-", k, where)  # refuses wrong arguments
         with self._filtered(query.condition) as (snapshot, condition):
-            ids, matched = snapshot.first_passages(k, condition, sort)
-            passages = snapshot.passages_by_id(ids)
-            return Hits(tuple(Hit.from_passage(passage, 0.0, None) for passage in passages), matched, True)
+            sizes, matched = snapshot.first_passages(k, condition, sort, fold)
+            passages = snapshot.passages_by_id([*sizes])
+            hits = [replace(Hit.from_passage(each, 0.0, None), family_size=sizes[each.id] - 1) for each in passages]
+            return Hits(tuple(hits), matched, True)
 
     def central_passages(self, count: int) -> list[Passage]:
         """Return passages from the middles of the main topics, the first from the largest."""

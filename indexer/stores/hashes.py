@@ -15,7 +15,8 @@ from indexer.stores.port import Passage
 _FIRST_OPTIONAL = 3
 """How many of `OPTIONAL` the first hashes had. A later member counts where it is set, so that older hashes stay."""
 
-_RECORDS = frozenset({"json", "jsonl", "csv", "tsv"})
+RECORDS = frozenset({"json", "jsonl", "csv", "tsv"})
+"""Formats of files that hold many documents of one kind."""
 
 _encode = json.JSONEncoder(sort_keys=True, default=dict).encode  # other mappings than dict
 
@@ -50,7 +51,7 @@ def is_of_content(stored: bytes, document: Document, meaning: Meaning) -> bool:
 def row_hash(document: Document | Passage) -> bytes:
     """16-byte hash of the stored members that are not embedded. If only it changes, the row is rewritten."""
     # A record has the time of its file, which does not say whether this record has changed.
-    is_record = document.format in _RECORDS and document.uri != document.path
+    is_record = document.format in RECORDS and document.uri != document.path
     hashed = [None if is_record and name == "modified" else getattr(document, name) for name in OPTIONAL]
     while len(hashed) > _FIRST_OPTIONAL and hashed[-1] is None:
         hashed.pop()

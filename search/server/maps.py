@@ -19,6 +19,7 @@ from indexer.errors import LikewiseError
 from indexer.filters.tree import And, In, Where
 from indexer.map.file import Map
 from indexer.map.regions import nearest_middle
+from indexer.records import Document
 from indexer.settings import MapRecord
 from indexer.stores.port import FieldValues
 from search.searcher import Searcher, searcher_of_previous
@@ -96,21 +97,19 @@ class Maps:
         return False
 
     def main_regions(self, served: ServedIndex) -> dict[str, Any]:
-        """Return the largest regions with the documents nearest to the middle of each, and the middles of all regions
-        of their level, which bound them; empty without a map."""
+        """Return the largest regions with the documents nearest to the middle of each; empty without a map."""
         try:
             drawn = self._drawn(served)
         except Problem:
-            return {"regions": [], "middles": []}
+            return {"regions": []}
         largest = sorted((each for each in drawn.regions if not each["level"]), key=lambda each: -each["documents"])
         regions = []
         for region in largest[:MAIN_REGIONS]:
             away = np.hypot(*(drawn.map.places - (region["x"], region["y"])).T)
             nearest = [drawn.map.uris[point] for point in np.argsort(away, kind="stable")[:CENTRAL_DOCUMENTS]]
             found = served.searcher.get_many(nearest)
-            central = [{"uri": each.uri, "title": each.title.strip() or each.uri.rpartition("/")[2]} for each in found]
-            regions.append(region | {"name": " · ".join(region["terms"]), "central": central})
-        return {"regions": regions, "middles": [{"x": each["x"], "y": each["y"]} for each in largest]}
+            regions.append(region | {"name": " · ".join(region["terms"]), "central": [*map(_card, found)]})
+        return {"regions": regions}
 
     def places(self, served: ServedIndex) -> bytes:
         """Return x and y of every point as little-endian float32."""
@@ -150,17 +149,7 @@ class Maps:
         names = drawn.map.uris
         asked = [names[point] for point in points or () if point < len(names)] + list(uris or ())
         found = served.searcher.get_many(asked)
-        return {
-            "documents": [
-                {
-                    "point": drawn.points.get(document.uri),
-                    "uri": document.uri,
-                    "title": document.title,
-                    "text": " ".join(document.text[: 2 * CARD_CHARACTERS].split())[:CARD_CHARACTERS],
-                }
-                for document in found
-            ]
-        }
+        return {"documents": [{"point": drawn.points.get(document.uri), **_card(document)} for document in found]}
 
     def within(self, served: ServedIndex, area: Area, where: Where | None, of: MapOf = "live") -> Where:
         """Return a filter for the documents inside a polygon on a map of the index that also pass `where`."""
@@ -209,6 +198,11 @@ def _outlined(drawn: Map) -> list[dict[str, Any]]:
             area = around[ConvexHull(around).vertices].round(5).tolist()
             outlined.append(asdict(region) | {"area": area})
     return outlined
+
+
+def _card(document: Document) -> dict[str, str]:
+    text = " ".join(document.text[: 2 * CARD_CHARACTERS].split())[:CARD_CHARACTERS]
+    return {"uri": document.uri, "title": document.title, "text": text}
 
 
 def _encoded(points: NDArray[np.uint8]) -> str:

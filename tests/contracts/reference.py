@@ -289,7 +289,9 @@ class ReferenceSnapshot:
     def corrected(self, question: str) -> str:
         return ""  # what is similar is not settled by the interface
 
-    def first_passages(self, k: int, where: Where | None, sort: port.Sort) -> tuple[list[int], int]:
+    def first_passages(
+        self, k: int, where: Where | None, sort: port.Sort, fold: bool = False
+    ) -> tuple[dict[int, int], int]:
         uris = self.uris(where)
         if sort == "title":
             uris.sort(key=lambda uri: (self.get(uri).title.strip() or uri).casefold())
@@ -297,7 +299,7 @@ class ReferenceSnapshot:
             uris.reverse()
             uris.sort(key=lambda uri: self.get(uri).modified or "", reverse=True)
         owners = [self._state.documents[uri].id for uri in uris[:k]]
-        return [int(self._ids[self._owners == owner][0]) for owner in owners], len(uris)
+        return {int(self._ids[self._owners == owner][0]): 1 for owner in owners}, len(uris)
 
     def paths(self, where: Where | None = None) -> list[str]:
         return [self.get(uri).path for uri in self.uris(where) if self.get(uri).path]

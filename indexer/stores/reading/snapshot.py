@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Hashable, Mapping
 from copy import copy
 
@@ -11,6 +12,7 @@ from indexer.filters.tree import COLUMNS, Type, Where
 from indexer.records import Vector
 from indexer.settings import Meaning, Settings
 from indexer.stores.fields.field_types import date_fields, metadata_types
+from indexer.stores.hashes import RECORDS
 from indexer.stores.port import (
     Candidates,
     CheckReport,
@@ -118,18 +120,26 @@ class Snapshot(DocumentReader, FieldReader, LedgerReader):
 
         return corrected(question, self._view.words(), text_of)
 
-    def first_passages(self, k: int, where: Where | None, sort: Sort) -> tuple[list[int], int]:
-        """Return the first passage of each of the k first documents in an order, and how many documents there are."""
-        select, ids = "SELECT id, title, uri, modified FROM {tables}.document", self._ids(where)
+    def first_passages(self, k: int, where: Where | None, sort: Sort, fold: bool = False) -> tuple[dict[int, int], int]:
+        """Return the first passage of each of the k first documents in an order with the number of documents that it
+        represents, and how many documents there are.
+
+        Args:
+            fold: let the first record of a file represent all of them, unless there are no other documents.
+        """
+        select, ids = "SELECT id, title, uri, modified, path, format FROM {tables}.document", self._ids(where)
         rows = self._view.rows(select) if ids is None else self._view.rows_of(f"{select} WHERE id = ANY(%s)", ids)
         if sort == "title":
             rows.sort(key=lambda row: ((row[1].strip() or row[2]).casefold(), row[0]))
         else:
             rows.sort(key=lambda row: (row[3] or "", row[0]), reverse=True)
-        documents = [row[0] for row in rows[:k]]
+        files = [row[4] if fold and row[4] and row[5] in RECORDS else row[0] for row in rows]
+        files = files if len({*files}) > 1 else [row[0] for row in rows]
+        sizes, first_of = Counter(files), {file: row[0] for file, row in zip(files[::-1], rows[::-1], strict=True)}
+        documents = {first_of[file]: size for file, size in [*sizes.items()][:k]}
         first = "SELECT document_id, min(id) FROM {tables}.passage WHERE document_id = ANY(%s) GROUP BY document_id"
         passages = dict(self._view.rows_of(first, sorted(documents)))
-        return [passages[document] for document in documents if document in passages], len(rows)
+        return {passages[each]: size for each, size in documents.items() if each in passages}, len(rows)
 
     def _ids(self, where: Where | None) -> list[int] | None:
         return None if where is None else self._view.select(where).ids().tolist()

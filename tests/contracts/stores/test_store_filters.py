@@ -352,7 +352,7 @@ def test_documents_are_listed_by_time_and_title(store: Store) -> None:
 
         def listed(k: int, where: str | None, sort: Sort) -> tuple[list[str], int]:
             passages, matched = snapshot.first_passages(k, where and parse(where), sort)  # type: ignore[arg-type]
-            return [passage.uri for passage in snapshot.passages_by_id(passages)], matched
+            return [passage.uri for passage in snapshot.passages_by_id([*passages])], matched
 
         assert listed(10, None, "newest") == (["c", "a", "d", "b"], 4)
         assert listed(10, None, "title") == (["b", "a", "c", "d"], 4)  # one without a title by its uri

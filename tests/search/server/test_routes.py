@@ -236,7 +236,7 @@ def test_documents_are_listed_without_a_question(client: TestClient) -> None:
     assert (listed["matched"], [hit["title"] for hit in listed["hits"]]) == (3, ["Erde", "Moon"])
     assert client.post("/v1/indexes/papers/list", json={"sort": "size"}).status_code == 400
     overview = client.get("/v1/indexes/papers/overview").json()
-    assert overview == {"regions": [], "middles": [], "questions": []}  # no map, and titles of one word
+    assert overview == {"regions": [], "questions": []}  # no map, and titles of one word
 
 
 def test_fields_are_listed_with_their_frequent_values(client: TestClient, papers: Path) -> None:

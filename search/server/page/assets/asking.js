@@ -1,7 +1,7 @@
 // Asks the question while it is typed. A new question cancels the request before, and an answer that comes all the same
 // is dropped: what is shown always belongs to the last question.
 
-import { filterOf } from "./conditions.js";
+import { filterOf, lastPart } from "./conditions.js";
 import { ALL, listDocuments, search } from "./service.js";
 
 const PAUSE_MS = 40; // between two keys of a fast typist
@@ -20,6 +20,9 @@ function named(question) {
 
 /** Return what a state asks for: hits of a question or of examples, or a list of documents. */
 export const kindOf = (state) => (state.q.trim() || state.like.length ? "question" : "list");
+
+/** Return one hit for all documents of a file, of which one is given. */
+export const asTable = (hit, rows) => ({ ...hit, title: lastPart(hit.path), rows, line: null, page: null, heading: "", metadata: {} });
 
 const SEND = {
   question: search,
@@ -93,8 +96,9 @@ export class Asking {
         try {
           const explained = answer.hits.length && await search(state.index, { ...body, explain: true }, signal);
           if (explained && !signal.aborted) this.explain(explained);
-          const where = named(state.q.trim());
-          const files = where && state.index !== ALL && await listDocuments(state.index, { k: NAMED, where, sort: "title" }, signal);
+          const name = state.index !== ALL && named(state.q.trim());
+          const where = body.where ? `(${name}) and (${body.where})` : name;
+          const files = name && await listDocuments(state.index, { k: NAMED, where, sort: "title", area: body.area, area_of: body.area_of }, signal);
           if (files && !signal.aborted) this.showNamed(files);
         } catch {
           // The hits are shown already, and the next request says what is wrong.

@@ -28,7 +28,7 @@ export class Chips {
   draw(state) {
     const refused = this.refusal.where === state.where ? this.refusal.message : "";
     const conditions = [
-      ...(state.where.trim() ? [[`${state.where.trim()}${refused && ` is not used: ${refused}`}`, { where: "" }]] : []),
+      ...(state.where.trim() ? [[`${state.where.trim()}${refused && " is not used"}${refused && state.view === "map" ? `: ${refused}` : ""}`, { where: "" }]] : []),
       ...state.picks.map((pick) => [describePick(pick), { picks: state.picks.filter((other) => !samePick(other, pick)) }]),
       ...["like", "unlike"].flatMap((name) => state[name].map((uri) => [
         `${name} ${this.titleOf(uri)}`, { [name]: state[name].filter((other) => other !== uri) },

@@ -13,9 +13,9 @@ const FOUND_FIELDS = 12;
 
 const shorten = (text) => (text.length > LABEL ? `${text.slice(0, LABEL)}…` : text);
 
-/** Hide the last values of a long list: first those that no document has, and never those that are chosen. */
+/** Hide the last values of a long list, but never those that are chosen. */
 function fold(list) {
-  const items = [...list.children].sort((one, other) => one.matches(".none") - other.matches(".none"));
+  const items = [...list.children];
   const all = list.matches(".all") || items.length <= VALUES + FEW_MORE;
   items.forEach((item, at) => { item.hidden = !all && at >= VALUES && !item.querySelector(":checked"); });
   const hidden = items.filter((item) => item.hidden).length;
@@ -27,7 +27,8 @@ function fold(list) {
 /** Return what the chips of chosen conditions say. */
 export function describePick([field, operator, value]) {
   const relation = { "=": "is", ">=": "from", "<=": "to", under: "is" }[operator];
-  return `${nameOf(field)} ${relation} ${shorten(operator === "under" ? lastPart(value) : shownValue(value))}`;
+  const isFile = field === "path" && operator === "=";
+  return `${isFile ? "file" : nameOf(field)} ${relation} ${shorten(field === "path" ? lastPart(value) : shownValue(value))}`;
 }
 
 export class Filters {
@@ -40,8 +41,8 @@ export class Filters {
   /**
    * @param {function(): Array} picks returns the conditions that are chosen now
    * @param {function(Array)} choose is given all conditions after a change
-   * @param {Object} actions `changed()` after other groups are shown, `read(name)` of a field that is not listed with
-   *   its values, and `trouble(error)`
+   * @param {Object} actions `changed()` after other groups are shown, `read(name, letters)` of a field: its most frequent
+   *   values with some letters, and `trouble(error)`
    */
   constructor(picks, choose, actions) {
     Object.assign(this, { picks, choose, actions });
@@ -85,7 +86,7 @@ export class Filters {
       this.#drawGroups();
       return;
     }
-    for (const input of byId("fields").querySelectorAll("input")) {
+    for (const input of byId("fields").querySelectorAll("[data-pick]")) {
       const [field, operator, value] = JSON.parse(input.dataset.pick);
       if (input.type === "checkbox") input.checked = picks.some((pick) => samePick(pick, [field, operator, value]));
       else input.value = picks.find((pick) => pick[0] === field && pick[1] === operator)?.[2] ?? "";
@@ -93,18 +94,14 @@ export class Filters {
     byId("fields").querySelectorAll(".choices").forEach(fold);
   }
 
-  /** Show how many of the documents that the other filters leave have each value; nothing without `values`. */
+  /** Show the values that the documents have that the other filters leave, the most frequent first; nothing without `values`. */
   count(facets) {
     for (const { name, values, histogram } of facets) {
       const group = byId("fields").querySelector(`[data-field="${CSS.escape(name)}"]`);
-      const counts = new Map((values ?? []).map(({ value, documents }) => [JSON.stringify(value), documents]));
-      for (const input of group?.querySelectorAll("input[type=checkbox]") ?? []) {
-        const found = counts.get(JSON.stringify(JSON.parse(input.dataset.pick)[2])) ?? (values?.length < 20 ? 0 : null);
-        const item = input.closest("li");
-        item.querySelector(".number").textContent = found ?? "";
-        item.classList.toggle("none", found === 0);
-      }
-      group?.querySelectorAll(".choices").forEach(fold);
+      const list = group?.querySelector(".choices");
+      if (list && !values) list.querySelectorAll(".number").forEach((number) => { number.textContent = ""; });
+      else if (list?.previousElementSibling.value.trim()) this.#findValues(name, list);
+      else if (list) this.#fill(name, list, values);
       const most = Math.max(...histogram, 1);
       group?.querySelector(".histogram")?.replaceChildren(...histogram.map((count) => {
         const bar = element("span");
@@ -144,30 +141,68 @@ export class Filters {
     byId("fields").lastElementChild.querySelector("summary").focus();
   }
 
-  #drawValues(field) {
+  #drawValues({ name, values }) {
+    const box = element("input", {
+      type: "search",
+      className: "find",
+      autocomplete: "off",
+      placeholder: "Find a value",
+      aria: { label: `Find a value of ${nameOf(name)}` },
+      on: { input: () => this.#findValues(name, list) },
+    });
     const list = element("ul", { className: "choices" });
-    const draw = (value) => {
-      const pick = [field.name, field.name === "path" ? "under" : "=", value.value];
-      const box = element("input", {
-        type: "checkbox",
-        dataset: { pick: JSON.stringify(pick) },
-        on: { change: () => this.choose(box.checked ? [...this.picks(), pick] : this.picks().filter((other) => !samePick(other, pick))) },
-      });
-      const twins = field.name === "path" ? field.values.filter((other) => lastPart(other.value) === lastPart(value.value)) : [];
-      const text = twins.length ? value.value.split("/").slice(twins.length > 1 ? -2 : -1).join("/") : shownValue(value.value);
-      return element("li", {}, element("label", { title: text.length > LABEL ? text : "" }, box,
-        element("span", { className: "value", dir: "auto" }, shorten(text)),
-        element("span", { className: "count" }, element("span", { className: "number" }, String(value.documents)),
-          element("span", { className: "hidden-label" }, value.documents === 1 ? " document" : " documents"))));
-    };
-    list.append(...field.values.map(draw));
     const showAll = () => {
       const first = list.querySelector("[hidden] input");
       list.classList.add("all");
       fold(list);
       first.focus();
     };
-    return element("div", {}, list, button("", showAll, { className: "plain" }));
+    const group = element("div", {}, box, list, button("", showAll, { className: "plain" }));
+    this.#fill(name, list, values);
+    return group;
+  }
+
+  /** List the values of a field with the letters in its box. */
+  async #findValues(name, list) {
+    const asked = list.previousElementSibling.value.trim();
+    try {
+      const { values } = await this.actions.read(name, asked);
+      const has = ({ value }) => (name === "path" ? lastPart(value) : shownValue(value)).toLowerCase().includes(asked.toLowerCase());
+      if (asked === list.previousElementSibling.value.trim()) this.#fill(name, list, (values ?? []).filter(has));
+    } catch (error) {
+      this.actions.trouble(error);
+    }
+  }
+
+  /** List values of a field, and those that are chosen. Without a change the controls stay, and with them the focus. */
+  #fill(name, list, values) {
+    const operator = name === "path" ? "under" : "=";
+    const box = list.previousElementSibling;
+    const isListed = (picked) => values.some(({ value }) => value === picked);
+    const chosen = this.picks().filter((pick) => pick[0] === name && pick[1] === operator && !isListed(pick[2]));
+    const listed = [...values, ...chosen.map(([, , value]) => ({ value, documents: 0 }))];
+    if (list.dataset.listed === JSON.stringify(listed)) return;
+    list.dataset.listed = JSON.stringify(listed);
+    box.hidden = !box.value && listed.length <= VALUES;
+    const held = list.contains(document.activeElement) && document.activeElement.dataset.pick;
+    const draw = (value) => {
+      const pick = [name, operator, value.value];
+      const tick = element("input", {
+        type: "checkbox",
+        checked: this.picks().some((other) => samePick(other, pick)),
+        dataset: { pick: JSON.stringify(pick) },
+        on: { change: () => this.choose(tick.checked ? [...this.picks(), pick] : this.picks().filter((other) => !samePick(other, pick))) },
+      });
+      const twins = name === "path" ? listed.filter((other) => lastPart(other.value) === lastPart(value.value)) : [];
+      const text = twins.length ? value.value.split("/").slice(twins.length > 1 ? -2 : -1).join("/") : shownValue(value.value);
+      return element("li", {}, element("label", { title: text.length > LABEL ? text : "" }, tick,
+        element("span", { className: "value", dir: "auto" }, shorten(text)),
+        element("span", { className: "count" }, element("span", { className: "number" }, String(value.documents)),
+          element("span", { className: "hidden-label" }, value.documents === 1 ? " document" : " documents"))));
+    };
+    list.replaceChildren(...(listed.length ? listed.map(draw) : [element("li", { className: "hint" }, "No document has such a value.")]));
+    fold(list);
+    if (held) [...list.querySelectorAll("input")].find((input) => input.dataset.pick === held)?.focus();
   }
 
   #drawRange(field) {

@@ -5,7 +5,7 @@ import { button, element, langOf, linkOrText, linkTo } from "./element.js";
 import { isMeasure, nameOf } from "./groups.js";
 import { blocksOf } from "./markup.js";
 import { offsetsOf, windowOf } from "./marks.js";
-import { decimal, shownValue } from "./sentences.js";
+import { counted, decimal, shownValue } from "./sentences.js";
 
 const SHOWN_VALUES = 6;
 const LONG_VALUE = 48;
@@ -37,6 +37,7 @@ export function placeOf(hit, hits = []) {
     hit.line && !oneFile ? `${source}:${hit.line}` : source || (hit.line ? `line ${hit.line}` : ""),
     hit.page ? `page ${hit.page}` : "",
     hit.heading?.replace(`${titleOf(hit)} > `, ""),
+    hit.rows ? counted(hit.rows, ["csv", "tsv"].includes(hit.format) ? "row" : "document") : "",
   ].filter((part) => part && !titleOf(hit).startsWith(part)).join(" · ");
 }
 
@@ -58,6 +59,15 @@ export function drawHits(list, hits, actions) {
   if (focused) items.find((item) => item.dataset.key === focused)?.querySelector("a.title").focus();
 }
 
+/** Return the title of a hit and where it is from. */
+export const headOf = (hit, hits, { href, open, ofAll }) => element("header", {},
+  element("h2", { dir: "auto", title: titleOf(hit) }, linkTo(titleOf(hit), href(hit), () => open(hit), { className: "title" })),
+  element("p", { className: "place", dir: "auto" }, ofAll && element("span", { className: "index" }, hit.index), " ", placeOf(hit, hits)));
+
+/** Return a document of a short list: a link, and its first words if its title is only a name. */
+export const entryOf = (hit, href, open) => element("li", {}, linkTo(titleOf(hit), href, open),
+  /^(\S*[-_.:\d]\S*)?$/.test(hit.title.trim()) && element("p", { className: "words", dir: "auto" }, hit.text));
+
 /** Mark the best sentence of hits that are drawn, without touching anything else of them. */
 export function addSentences(list, hits) {
   const items = new Map([...list.children].map((item) => [item.dataset.key, item]));
@@ -77,17 +87,14 @@ function drawHit(hit, rank, hits, values, actions, opened) {
   }, { aria: { expanded: String(opened), controls: why.id } });
   return element("li", { dataset: { key: keyOf(hit), uri: hit.uri, index: hit.index } },
     element("article", { className: "hit", lang: langOf(hit.metadata) },
-      element("header", {},
-        element("h2", { dir: "auto", title: titleOf(hit) },
-          linkTo(titleOf(hit), actions.href(hit), () => actions.open(hit), { className: "title" })),
-        element("p", { className: "place", dir: "auto" }, actions.ofAll && element("span", { className: "index" }, hit.index), " ", placeOf(hit, hits))),
+      headOf(hit, hits, actions),
       hit.why?.weak && actions.isAnswered && element("p", { className: "weak" }, "weak match"),
       drawPassage(element("div", { className: "passage" }), hit),
       drawMetadata(values, actions.pick),
       drawFamily(hit, actions),
       element("div", { className: "actions", lang: "en" },
         toggle,
-        button(`More like this${actions.ofAll ? ` in ${hit.index}` : ""}`, () => actions.like(hit)),
+        !hit.rows && button(`More like this${actions.ofAll ? ` in ${hit.index}` : ""}`, () => actions.like(hit)),
         actions.unlike && button("Less like this", () => actions.unlike(hit)),
         button("Copy link", () => actions.copyLink(hit)),
         element("span", { className: "judge", role: "group", aria: { label: "Your judgment" } })),
@@ -138,7 +145,7 @@ function drawMetadata(values, pick) {
 
 /** Return links to the other hits that have nearly the same passage. */
 function drawFamily(hit, { href, open, ofAll }) {
-  if (!hit.family_size) return null;
+  if (!hit.family_size || hit.rows) return null;
   const links = hit.family.map((uri, at) => {
     const member = { uri, index: hit.family_indexes[at] ?? hit.index };
     const shownIndex = ofAll && element("span", { className: "index" }, member.index);

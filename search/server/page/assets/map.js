@@ -1,9 +1,9 @@
 // The view of the map, and of that of the previous model beside it: what they show, and what keys and pointers do.
 
-import { areaOf } from "./conditions.js";
 import { button, byId, element, save } from "./element.js";
-import { divides } from "./groups.js";
-import { inkOf, nameOf, OTHER, Picture } from "./picture.js";
+import { groupsOf, nameOf } from "./groups.js";
+import { entryOf, titleOf } from "./hits.js";
+import { inkOf, OTHER, Picture, regionName } from "./picture.js";
 import { counted, shownValue } from "./sentences.js";
 import { getColours, getMap, getMatching, getPlaces, getPreviousMap, nameDocuments, Refused, search } from "./service.js";
 
@@ -14,9 +14,6 @@ const REMEMBER_MS = 400; // after a movement, until it is in the address
 const STEP = 60; // CSS pixels that an arrow key moves the map
 
 const placeOf = ({ places }, point) => [places[2 * point], places[2 * point + 1]];
-
-/** Return what a document is called in a list. */
-const titleOf = (document_) => document_.title.trim() || document_.text.slice(0, 80) || document_.uri;
 
 const swatch = (background) => element("span", { className: "swatch", aria: { hidden: "true" }, style: `background: ${background}` });
 
@@ -32,11 +29,12 @@ export class MapView {
   #filtered = "";
   #remembering = null;
   #hovered = -1;
+  #fitted = null; // the picture that will show what was chosen in it
   #hasPrevious = false;
   #previousOf = ""; // the index of which the previous map is shown
 
   /**
-   * @param {Object} actions `open(uri)`, `setArea(corners or null, name, map)`, `setBeside(map)`, `remember(view)`, `pick(picks)` and `trouble(error)`
+   * @param {Object} actions `open(uri)`, `href(uri)`, `setArea(corners or null, name, map)`, `setBeside(map)`, `remember(view)`, `pick(picks)` and `trouble(error)`
    */
   constructor(actions) {
     this.actions = actions;
@@ -57,11 +55,15 @@ export class MapView {
   async show({ name: index, model }, state, asked, filter) {
     if (!this.#isLassoing || !this.#pointers.size) { // otherwise an area is being drawn
       for (const picture of this.pictures) picture.lasso = state.area_of === this.#nameOf(picture) ? state.area : null;
+      this.pictures.forEach((picture) => { picture.isOfRegion = Boolean(state.named); });
     }
     if (index !== this.#index) await this.#load(index, state.at_map);
     if (this.#index === index && this.picture.count) {
       await this.#showPrevious(index, model, Boolean(state.beside) || (Boolean(state.area) && state.area_of === "previous"));
       await Promise.all([this.#filter(index, filter), this.#ask(index, asked, state.at_map)]);
+      const { matching } = this.picture;
+      if (matching) this.#fitted?.showAll(Array.from(matching.keys()).filter((point) => matching[point]).map((point) => placeOf(this.#fitted, point)));
+      this.#fitted = null;
       if (!asked) await this.#listArea(state);
     }
     this.#draw();
@@ -127,10 +129,10 @@ export class MapView {
 
   /** Offer the fields by which points can be coloured. */
   offerFields(fields, documents) {
-    const usable = fields.filter((field) => field.name !== "path" && divides(field, documents));
+    const usable = groupsOf(fields, documents).filter(({ name }) => name !== "path");
     const chosen = byId("map-colour").value;
     byId("map-colour").replaceChildren(element("option", { value: "" }, "region"),
-      ...usable.map(({ name }) => element("option", { value: name }, name)));
+      ...usable.map(({ name }) => element("option", { value: name }, nameOf(name))));
     byId("map-colour").value = usable.some(({ name }) => name === chosen) ? chosen : "";
   }
 
@@ -141,10 +143,10 @@ export class MapView {
     for (let point = 0; point < count; point += 1) passing[regionOf[point]] += matching ? matching[point] : 1;
     const largest = regions.filter((region) => region.level === 0);
     const rows = largest.map((region, at) => {
-      const row = button(` ${nameOf(region)}`, () => this.#choose(region), { dir: "auto" });
+      const row = button(element("span", { dir: "auto" }, regionName(region)), () => this.#choose(region));
       if (!colours) row.prepend(swatch(inkOf(Math.min(at, OTHER))));
       const all = region.documents.toLocaleString("en");
-      row.append(element("span", { className: "count", dir: "ltr" }, matching ? `${passing[at].toLocaleString("en")} of ${all}` : all));
+      row.append(" ", element("span", { className: "count", dir: "ltr" }, matching ? `${passing[at].toLocaleString("en")} of ${all}` : all));
       return element("li", {}, row);
     });
     const order = largest.map((region, at) => [region.documents, rows[at]]).sort(([one], [other]) => other - one);
@@ -154,9 +156,8 @@ export class MapView {
 
   /** Make a region the filter, and show it. */
   #choose(region, picture = this.picture) {
-    const area = areaOf(region, picture.regions);
-    picture.showAll(area);
-    this.actions.setArea(area, nameOf(region), this.#nameOf(picture));
+    this.#fitted = picture;
+    this.actions.setArea(region.area, regionName(region), this.#nameOf(picture));
   }
 
   /** Return the name that the service has for the map of a picture. */
@@ -223,8 +224,8 @@ export class MapView {
   #list(title, documents) {
     byId("map-listed").hidden = !documents.length;
     byId("map-listed-title").textContent = title;
-    byId("map-documents").replaceChildren(...documents.map((each, at) => element("li", {},
-      button(`${title === "Hits" ? `${at + 1}. ` : ""}${titleOf(each)}`, () => this.actions.open(each.uri), { dir: "auto" }))));
+    byId("map-documents").replaceChildren(...documents.map((each) => entryOf(each, this.actions.href(each.uri), () => this.actions.open(each.uri))));
+    if (title === "Hits") byId("map-documents").querySelectorAll("a").forEach((link, at) => link.prepend(`${at + 1}. `));
   }
 
   async #fetchTitles(points) {
@@ -373,7 +374,7 @@ export class MapView {
     const known = this.#hovered === point && point >= 0 ? this.picture.titles.get(point) : null;
     card.hidden = !known;
     if (!known) return;
-    card.replaceChildren(element("strong", { dir: "auto" }, known.title.trim() || known.uri), element("span", { dir: "auto" }, known.text));
+    card.replaceChildren(element("strong", { dir: "auto" }, titleOf(known)), element("span", { dir: "auto" }, known.text));
     const right = px > picture.canvas.clientWidth / 2;
     const low = py > picture.canvas.clientHeight / 2;
     card.style.inset = `${low ? "auto" : `${py + 14}px`} ${right ? `${picture.canvas.clientWidth - px + 14}px` : "auto"} ${low ? `${picture.canvas.clientHeight - py + 14}px` : "auto"} ${right ? "auto" : `${px + 14}px`}`;

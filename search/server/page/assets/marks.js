@@ -17,10 +17,8 @@ export function windowOf(text, words, sentence) {
   if (sentence) {
     start = sentence.start - (sentence.end - sentence.start >= WIDTH ? 0 : 60);
   } else if (words.length) {
-    const held = (from) => new Set(words.filter((word) => word.start >= from && word.end <= from + WIDTH)
-      .map((word) => text.slice(word.start, word.end).toLowerCase())).size;
-    const starts = [0, ...words.map((word) => Math.max(0, word.start - WIDTH / 4))];
-    start = starts.reduce((best, from) => (held(from) > held(best) ? from : best));
+    const held = (from) => words.filter((word) => word.start >= from && word.end <= from + WIDTH).length;
+    start = words.map((word) => word.start - WIDTH / 4).reduce((best, from) => (held(from) > held(best) ? from : best));
   }
   start = Math.max(0, Math.min(start, text.length - WIDTH));
   const end = Math.min(text.length, start + WIDTH);

@@ -1,6 +1,7 @@
 // The first page of an index: what is in it, questions to try, and the last questions of this browser.
 
-import { button, element, linkTo } from "./element.js";
+import { button, element } from "./element.js";
+import { entryOf } from "./hits.js";
 import { counted } from "./sentences.js";
 
 const KEPT = 5;
@@ -46,12 +47,11 @@ export function drawOverview(into, index, overview, actions) {
     !index.model && !parts.length && element("p", {}, "This index has vectors of its own: the page searches it by words."),
     choices("Indexes", parts.map(({ name, documents }) => `${name} · ${counted(documents, "document")}`), (_, at) => actions.choose(parts[at].name)),
     choices("Your last questions", asked, actions.ask),
-    choices("Questions to try", (overview?.questions ?? []).filter((question) => !asked.includes(question)), actions.ask),
+    choices("Try asking", (overview?.questions ?? []).filter((question) => !asked.includes(question)), actions.ask),
     regions.length > 0 && element("div", { className: "regions" },
       element("h2", {}, "What is in here"),
       element("ul", {}, ...regions.map(({ name, documents, central }, at) => element("li", {},
-        element("h3", { dir: "auto" }, button(name, () => actions.region(at)), " ", element("span", { className: "count", dir: "ltr" }, counted(documents, "document"))),
-        element("ul", {}, ...central.map(({ uri, title }) => element("li", {},
-          linkTo(title, actions.href(uri), () => actions.open(uri))))))))),
+        element("h3", { dir: "auto" }, button(name, () => actions.region(at)), " ", element("span", { className: "count", dir: "ltr" }, documents.toLocaleString("en"), element("span", { className: "hidden-label" }, " documents"))),
+        element("ul", {}, ...central.map((each) => entryOf(each, actions.href(each.uri), () => actions.open(each.uri)))))))),
   ].filter(Boolean));
 }

@@ -1,14 +1,14 @@
 // The page: its state is the address, and everything that is shown is drawn from the state and the service's answers.
 
 import { addressOf, asksTheSame, EMPTY, readAddress } from "./address.js";
-import { Asking, bodyOf, kindOf } from "./asking.js";
+import { asTable, Asking, bodyOf, kindOf } from "./asking.js";
 import { drawChoices, drawComparison, modeOf, otherOf } from "./compare.js";
 import { Chips } from "./chips.js";
-import { areaOf, filterOf, samePick } from "./conditions.js";
-import { button, byId, element, linkTo } from "./element.js";
+import { filterOf, samePick } from "./conditions.js";
+import { button, byId, element } from "./element.js";
 import { Filters } from "./filters.js";
 import { groupsOf } from "./groups.js";
-import { addSentences, drawHits, titleOf } from "./hits.js";
+import { addSentences, drawHits, headOf, titleOf } from "./hits.js";
 import { Judging } from "./judging.js";
 import { listenToKeys } from "./keys.js";
 import { Reader } from "./reader.js";
@@ -42,7 +42,7 @@ const asking = new Asking(show, explain, showNamed, fail);
 const chips = new Chips(choose);
 const filters = new Filters(() => state.picks, (picks) => choose({ picks }), {
   changed: () => count(),
-  read: async (field) => (await readCounts(current(), [{ field }], EMPTY))[0],
+  read: async (field, letters) => (await readCounts(current(), [letters === undefined ? { field } : facetOf(field, letters)], letters === undefined ? EMPTY : state))[0],
   trouble: noticeTrouble,
 });
 const judging = new Judging((error) => noticeTrouble(error));
@@ -50,6 +50,7 @@ const reader = new Reader(() => state.open && leave());
 let map = null; // its script is read when the map is first shown
 const mapActions = {
   open: (uri) => go({ open: uri, at: "" }),
+  href: (uri) => addressOf({ ...state, open: uri, at: "" }),
   setArea: (area, named, area_of) => choose({ area, named, area_of }),
   setBeside: (beside) => go({ beside }),
   pick: (picks) => choose({ picks: [...state.picks.filter(([field]) => field !== picks[0][0]), ...picks] }),
@@ -158,7 +159,8 @@ function current() {
 }
 
 /** Return the members of the state that open a hit, or a document of the index that is shown. */
-const placeOf = ({ uri, index, start, end }) => ({ open: uri, at: end ? `${start}-${end}` : "", from: current().parts ? index : "" });
+const placeOf = ({ uri, index, start, end, rows, path }) => (rows ? { q: "", picks: [...state.picks, ["path", "=", path]] }
+  : { open: uri, at: end ? `${start}-${end}` : "", from: current().parts ? index : "" });
 
 function hitOf({ open, at, from }) {
   return shown?.answer.hits.find((hit) => hit.uri === open && `${hit.start}-${hit.end}` === at && (!from || hit.index === from)) ?? null;
@@ -187,11 +189,13 @@ let fields = { fields: [], rare: [] };
 let fieldsOf = ""; // the index whose fields are shown
 let askedCounts = ""; // what the counts at the fields were asked for
 
+/** Return the request for the values of a field, with some letters, under all conditions but those on the field itself. */
+const facetOf = (field, letters) => ({ field, where: filterOf(state, field, letters), ...(state.area && { area: state.area, area_of: state.area_of }) });
+
 /** Count the values of the fields that are shown, each under all conditions but those on the field itself. */
 async function count() {
   const index = current();
-  const area = state.area ? { area: state.area, area_of: state.area_of } : {};
-  const facets = filters.shown.map((field) => ({ field, where: filterOf(state, field), ...area }));
+  const facets = filters.shown.map((field) => facetOf(field));
   const asked = JSON.stringify([index?.name, facets, index?.documents]);
   if (index?.name !== fieldsOf || !facets.length || asked === askedCounts || !byId("filters").open) return;
   askedCounts = asked;
@@ -262,10 +266,13 @@ function explain(answer) {
 /** Show above the hits which documents have the name that was asked, unless the first hit is the only one. */
 function showNamed({ hits, matched }) {
   if (!hits.length || (matched === 1 && hits[0].uri === shown.answer.hits[0]?.uri)) return;
-  const links = hits.flatMap((hit, at) => [at ? ", " : "", linkTo(titleOf(hit), addressOf({ ...state, open: hit.uri }), () => open({ uri: hit.uri }))]);
-  const rest = matched > hits.length ? ` and ${matched - hits.length} more` : "";
+  const isOneFile = matched > 1 && hits.every(({ path }) => path && path === hits[0].path);
+  const named = isOneFile ? [asTable(hits[0], matched)] : hits;
+  const rest = !isOneFile && matched > hits.length ? ` and ${matched - hits.length} more` : "";
   byId("notices").querySelector(".unanswered")?.remove();
-  byId("notices").prepend(element("p", { className: "note" }, `Named “${state.q.trim()}”: `, ...links, rest));
+  byId("notices").prepend(element("div", { className: "hit named" },
+    element("p", { className: "place" }, `Named “${state.q.trim()}”${rest}`),
+    ...named.map((hit) => headOf(hit, [], { href: (each) => addressOf({ ...state, ...placeOf(each) }), open }))));
 }
 
 function show(asked, answer, compared) {
@@ -274,9 +281,10 @@ function show(asked, answer, compared) {
   const filtered = isFiltered(asked);
   const isQuestion = kindOf(asked) === "question";
   const folded = answer.hits.reduce((sum, hit) => sum + (hit.family_size ?? 0), 0);
+  if (!isQuestion) answer.hits = answer.hits.map((hit) => (hit.family_size ? asTable(hit, hit.family_size + 1) : hit));
   shown = { state: asked, answer };
   byId("about").hidden = isQuestion || filtered;
-  refuse("");
+  if (asked.where.trim() === state.where.trim()) refuse("");
   byId("status").textContent = (isQuestion ? found : listed)(answer.hits.length, answer.matched, filtered, folded);
   if (!isQuestion && asked.index === ALL) byId("status").textContent = "A question is answered by all indexes together.";
   if (asked.like.length) byId("status").textContent = `More like “${asked.like.map((uri) => chips.titleOf(uri)).join("”, “")}”`;
@@ -355,7 +363,7 @@ async function drawAbout() {
   const drawn = () => drawOverview(byId("about"), index, overview.index === index.name ? overview : null, {
     ask: (text) => choose({ q: text }),
     choose: chooseIndex,
-    region: (at) => choose({ area: areaOf(overview.regions[at], overview.middles), area_of: "live", named: overview.regions[at].name }),
+    region: (at) => choose({ area: overview.regions[at].area, area_of: "live", named: overview.regions[at].name }),
     href: (uri) => addressOf({ ...state, open: uri }),
     open: (uri) => open({ uri }),
   });
@@ -371,6 +379,10 @@ async function drawAbout() {
 }
 
 function open(hit) {
+  if (hit.rows) {
+    choose(placeOf(hit));
+    return;
+  }
   typing = false;
   const before = state;
   keepQuestion(current().name, state.q);
@@ -394,6 +406,7 @@ function fail(asked, error) {
   } else if (isOfCondition(error)) {
     noticeTrouble(error); // the hits stay: a condition is wrong while it is typed
     byId("filters").open = true;
+    if (!list.childElementCount) asking.ask({ ...asked, where: "" }, null, false);
   } else {
     shown = null;
     list.replaceChildren();

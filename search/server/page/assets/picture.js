@@ -39,6 +39,7 @@ export class Picture {
   moved = () => {}; // called when another part of the map is shown
   matching = null; // 1 for each point that passes the filter; null without a filter
   lasso = null; // corners on the map, while it is drawn and after it
+  isOfRegion = false; // whether these are those of a region, whose outermost documents are on its border
   titles = new Map(); // by point
   pointed = -1; // the point that is pointed at in the other map
   #scheduled = false;
@@ -81,11 +82,13 @@ export class Picture {
     this.draw();
   }
 
-  /** Show the part of the map with some places, [x, y] each. */
+  /** Show the part of the map with most of some places, [x, y] each: without the outermost twentieth of many. */
   showAll(places) {
     places = places.filter(([x]) => x !== NOWHERE);
     if (!places.length) return;
-    const [left, bottom, right, top] = [Math.min, Math.max].flatMap((most) => [0, 1].map((axis) => most(...places.map((place) => place[axis]))));
+    const cut = Math.floor(places.length / 20);
+    const [[left, right], [bottom, top]] = [0, 1].map((axis) => places.map((place) => place[axis]).sort((one, other) => one - other))
+      .map((sorted) => [sorted[cut], sorted.at(-1 - cut)]);
     const wide = Math.max(right - left, top - bottom, 0.05);
     this.show((left + right) / 2, (bottom + top) / 2, Math.min(0.8 / wide, 12));
   }
@@ -108,12 +111,15 @@ export class Picture {
     this.show(this.center[0] + before[0] - after[0], this.center[1] + before[1] - after[1]);
   }
 
-  /** Zoom by a factor around the point nearest to the middle: in the middle itself may be nothing. */
+  /** Zoom by a factor: into the middle of the points that pass the filter around the one nearest to the middle, where may be nothing. */
   zoomBy(factor) {
-    const { clientWidth, clientHeight } = this.canvas;
-    const middle = [clientWidth / 2, clientHeight / 2];
-    const point = this.pointAt(...middle, Math.max(...middle));
-    this.zoomAt(factor, ...(point < 0 ? middle : this.positionOf(this.places[2 * point], this.places[2 * point + 1])));
+    const middle = [this.canvas.clientWidth / 2, this.canvas.clientHeight / 2];
+    const nearest = factor > 1 ? this.pointAt(...middle, Math.max(...middle), true) : -1;
+    const [x, y] = nearest < 0 ? this.center : this.places.slice(2 * nearest, 2 * nearest + 2);
+    const away = 0.4 / (this.zoom * factor);
+    const around = this.#within(x - away, y - away, x + away, y + away).filter((point) => nearest >= 0 && this.#isLit(point));
+    const mean = (axis, alone) => around.reduce((sum, point) => sum + this.places[2 * point + axis], 0) / around.length || alone;
+    this.show(mean(0, x), mean(1, y), this.zoom * factor);
   }
 
   pan(dx, dy) {
@@ -138,8 +144,8 @@ export class Picture {
     return [this.canvas.clientWidth / 2 - this.center[0] * sx, this.canvas.clientHeight / 2 + this.center[1] * sy, sx, sy];
   }
 
-  /** Return the point nearest to a position on the canvas, within some pixels; -1 where there is none. */
-  pointAt(px, py, within = 10) {
+  /** Return the point nearest to a position on the canvas, within some pixels, that passes the filter if it must; -1 for none. */
+  pointAt(px, py, within = 10, isPassing = false) {
     const [left, top] = this.placeAt(px - within, py - within);
     const [right, bottom] = this.placeAt(px + within, py + within);
     let best = -1;
@@ -147,7 +153,7 @@ export class Picture {
     for (const point of this.#within(left, bottom, right, top)) {
       const [x, y] = this.positionOf(this.places[2 * point], this.places[2 * point + 1]);
       const distance = Math.hypot(x - px, y - py);
-      if (distance <= least) [best, least] = [point, distance];
+      if (distance <= least && (!isPassing || this.#isLit(point))) [best, least] = [point, distance];
     }
     return best;
   }
@@ -192,10 +198,10 @@ export class Picture {
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, width, height);
     const visible = this.#visible();
+    this.#drawLasso(style, ratio);
     if (visible && visible.length <= FEW_POINTS) this.#drawDots(visible, palette, ratio);
     else this.#drawDensity(visible, palette);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    this.#drawLasso(style);
     const names = new Names(context, style, canvas, this.#occupied(visible));
     this.#drawHits(style, names);
     this.#drawPointed(style);
@@ -300,19 +306,19 @@ export class Picture {
     return { taken, columns };
   }
 
-  #drawLasso(style) {
+  #drawLasso(style, ratio) {
     if (!this.lasso || this.lasso.length < 2) return;
     const { context } = this;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.beginPath();
     this.lasso.forEach(([x, y], at) => (at ? context.lineTo(...this.positionOf(x, y)) : context.moveTo(...this.positionOf(x, y))));
     context.closePath();
-    context.fillStyle = style.getPropertyValue("--accent");
-    context.globalAlpha = 0.12;
+    context.fillStyle = style.getPropertyValue("--accent-soft");
     context.fill();
-    context.globalAlpha = 1;
-    context.strokeStyle = style.getPropertyValue("--accent");
-    context.lineWidth = 1.5;
+    context.strokeStyle = style.getPropertyValue(this.isOfRegion ? "--accent-soft" : "--accent");
+    Object.assign(context, { lineJoin: "round", lineWidth: this.isOfRegion ? 24 : 1.5 });
     context.stroke();
+    context.setTransform(1, 0, 0, 1, 0, 0);
   }
 
   /** Draw a circle around a point; return its position. */
@@ -371,25 +377,20 @@ export class Picture {
 
   #drawRegions(names) {
     const named = [];
-    for (const region of this.shownRegions.sort((one, other) => other.documents - one.documents)) {
+    const level = this.zoom < 2.2 ? 0 : this.zoom < 6 ? 1 : 2;
+    const deepest = Math.max(...this.regions.map((region) => region.level));
+    const shown = this.regions.filter((region) => region.level === Math.min(level, deepest));
+    for (const region of shown.sort((one, other) => other.documents - one.documents)) {
       const [px, py] = this.positionOf(region.x, region.y);
       if (px < 0 || py < 0 || px > this.canvas.clientWidth || py > this.canvas.clientHeight) continue;
-      const box = names.write(nameOf(region), px, py, { size: region.level ? 13 : 15, weight: 650, isSure: !region.level });
+      const box = names.write(names.fitting(region.terms), px, py, { size: region.level ? 13 : 15, weight: 650, isSure: !region.level });
       if (box) named.push([region, box]);
     }
     return named;
   }
-
-  /** The regions whose names are shown at this zoom. */
-  get shownRegions() {
-    const level = this.zoom < 2.2 ? 0 : this.zoom < 6 ? 1 : 2;
-    const levels = new Set(this.regions.map((region) => region.level));
-    const shown = levels.has(level) ? level : Math.max(...levels);
-    return this.regions.filter((region) => region.level === shown);
-  }
 }
 
-export const nameOf = (region) => region.terms.join(" · ");
+export const regionName = (region) => region.terms.join(" · ");
 
 /** Return the position of the nearest region for each place. */
 function nearestOf(places, regions) {
@@ -471,6 +472,16 @@ class Names {
     context.fillStyle = this.ink;
     context.fillText(text, best.x, best.y);
     return best.box;
+  }
+
+  /** Return as many of the terms of a region as fit on the canvas, and of a term that does not fit as much as does. */
+  fitting(terms) {
+    this.context.font = `650 15px ${this.font}`;
+    const fits = (text) => this.context.measureText(text).width < this.canvas.clientWidth - 24;
+    let text = terms.join(" · ");
+    for (let left = terms.length - 1; left > 0 && !fits(text); left -= 1) text = terms.slice(0, left).join(" · ");
+    while (!fits(text)) text = `${text.slice(0, -2)}…`;
+    return text;
   }
 
   /** Return how many cells with points a box covers. */

@@ -12,9 +12,9 @@ export function found(hits, matched, filtered, folded = 0) {
 }
 
 /** Return what is listed where nothing was asked. */
-export function listed(hits, matched, filtered) {
+export function listed(hits, matched, filtered, folded) {
   if (!hits) return filtered ? "Nothing passes these filters." : "";
-  return `${hits >= matched ? "All" : `${number.format(hits)} of`} ${among(matched, filtered)}`;
+  return `${hits + folded >= matched ? "All" : `${number.format(hits + folded)} of`} ${among(matched, filtered)}`;
 }
 
 const among = (matched, filtered) => `${counted(matched, "document")}${filtered ? " that pass the filters" : ""}`;
