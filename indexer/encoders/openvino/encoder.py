@@ -141,13 +141,15 @@ def _prepare(folder: Path, sums: dict[str, str], precision: str, cache: Path, th
 def _copy(folder: Path, cache: Path, sums: dict[str, str]) -> Path | None:
     """Return the folder of the verified copy in the cache, or None if the cache cannot be written."""
     copy = _place(cache, sums)
-    if copy.is_dir():
+    if all((copy / name).is_file() for name in GRAPH_FILES):
         return copy
     import shutil
     import tempfile
 
     verify(folder, GRAPH_FILES, sums)
     try:
+        if copy.is_dir():  # Something has removed old files.
+            shutil.rmtree(copy)
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache, ignore_cleanup_errors=True) as temporary:
             draft = Path(temporary) / copy.name
