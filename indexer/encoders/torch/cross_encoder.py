@@ -106,11 +106,14 @@ def compute_natively(model: Any, dtype: torch.dtype) -> None:
         setattr(body, name, None)  # This frees weights that are in memory twice until here.
 
     def forward(
-        input_ids: torch.Tensor, attention_mask: torch.Tensor, token_type_ids: torch.Tensor | None = None, **_: Any
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+        **_: Any,
     ) -> BaseModelOutputWithPooling:
         import torch
 
-        real = attention_mask.bool()
+        real = torch.ones_like(input_ids).bool() if attention_mask is None else attention_mask.bool()
         rows = [range(length) for length in real.sum(1).tolist()]
         states = torch.zeros(*input_ids.shape, transformer.hidden)
 

@@ -276,7 +276,7 @@ class Native:
         has_segments = segments and config.get("type_vocab_size") != 0
         table = take(segments, torch.float32) if has_segments else torch.zeros(1, self.hidden)
         segment = table[0]
-        self._segments = (table - segment).to(dtype)
+        self._segments = (table - segment).to(dtype) if has_segments else None
         self._first = from_padding(config)
         self._positions = (take(positions, torch.float32) + segment).to(dtype) if positions else None
         if self._positions is None:
@@ -312,7 +312,7 @@ class Native:
         x = self._words[F.pad(batch.ids, (0, spare))]
         if self._positions is not None:
             x = x + self._positions[where + self._first]
-        if batch.segments is not None:
+        if batch.segments is not None and self._segments is not None:
             x = x + self._segments[F.pad(batch.segments, (0, spare))]
         x = self._normed(x, self._embedding_norm)
         kept = {0: x[:tokens]} if 0 in wanted else {}

@@ -128,6 +128,21 @@ def test_settings_of_tokenizers(settings: dict[str, Any], tmp_path: Path) -> Non
     assert np.abs(after - before).max() > 1e-3
 
 
+@pytest.mark.parametrize(
+    ("name", "inputs"),
+    [
+        ("distilbert", ["input_ids", "token_type_ids", "attention_mask"]),
+        ("modernbert", ["input_ids", "token_type_ids", "attention_mask"]),
+        ("eurobert", ["input_ids", "token_type_ids", "attention_mask"]),
+        ("bert", ["input_ids"]),
+    ],
+)
+def test_inputs_that_a_model_does_not_read_or_lacks(name: str, inputs: list[str], tmp_path: Path) -> None:
+    folder = scorer_folder(name, tmp_path / "model")
+    change(folder, "tokenizer_config.json", model_input_names=inputs)
+    assert_same_scores(folder)
+
+
 def test_a_loaded_cross_encoder_is_computed_natively(tmp_path: Path) -> None:
     folder = scorer_folder("bert", tmp_path / "model")
     question, texts = PAIRS[0][0], [text for _, text in PAIRS]
