@@ -157,7 +157,7 @@ class Names:
             names.append(max(whole, key=lambda at: (len(terms[at]), documents[at]), default=term))
             named[int(places[term])] |= has[:, term, None]
         by_phrases, by_places = named[:, :, 0]
-        if by_phrases.mean() < _MIN_NAMED:
+        if by_phrases.sum() < _MIN_NAMED * len(has):
             names = [
                 name for name in names if (by_places & has[:, name]).sum() * 2 <= has[:, name].sum() or places[name]
             ]

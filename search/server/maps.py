@@ -193,10 +193,10 @@ def _outlined(drawn: Map) -> list[dict[str, Any]]:
     for level in sorted({region.level for region in drawn.regions}):
         regions = [region for region in drawn.regions if region.level == level]
         nearest = nearest_middle(drawn.places, np.array([(region.x, region.y) for region in regions], np.float32))
-        for position, region in enumerate(regions):
+        for position in np.unique(nearest):  # Another version may have drawn empty regions.
             around = (drawn.places[nearest == position, None] + _MARGIN).reshape(-1, 2)
             area = around[ConvexHull(around).vertices].round(5).tolist()
-            outlined.append(asdict(region) | {"area": area})
+            outlined.append(asdict(regions[position]) | {"area": area})
     return outlined
 
 

@@ -63,6 +63,7 @@ def test_the_area_of_a_region_holds_its_documents_and_no_others() -> None:
     places[:3] = 0.5  # several documents at one place
     middles = np.array([(0.2, 0.2), (0.8, 0.3), (0.5, 0.8)], np.float32)
     regions = [Region(float(x), float(y), 0, 1, ()) for x, y in middles] + [Region(0.5, 0.5, 1, 200, ())]
+    regions.append(Region(9, 9, 1, 1, ()))  # without documents
     outlined = _outlined(Map(tuple(map(str, range(200))), places, tuple(regions)))
     inside = [contains(np.array(region["area"]), places) for region in outlined]
     nearest = nearest_middle(places, middles)
