@@ -196,16 +196,24 @@ class IndexCore:
 
     def compile(self) -> None:
         """Write the encoder as a graph; errors are those of `Index.compile`."""
-        if self.recipe is not None and self.recipe.for_questions.remote is not None:
-            raise ModelError(
-                f"{self.address}: its model is behind {self.recipe.for_questions.model}, where there is nothing to "
-                "compile"
-            )
+        if reason := self.nothing_to_compile():
+            raise ModelError(f"{self.address}: there is nothing to compile: {reason}")
         from indexer.encoders.chain.deferred import loaded
         from indexer.encoders.compilation.export import compile_encoder
 
         with self.writer():
             compile_encoder(loaded(of_role(self.encoder, "query")), self.store.artifacts())
+
+    def nothing_to_compile(self) -> str:
+        """Return why the encoder of questions needs no graph; nothing if it needs one."""
+        if self.recipe is None:
+            return ""
+        if self.recipe.for_questions.remote is not None:
+            return f"its model is behind {self.recipe.for_questions.model}"
+        from indexer.encoders.chain.parts import needs_no_graph
+
+        words = "its model is a table of words, whose rows are read from the model's own file"
+        return words if needs_no_graph(of_role(self.encoder, "query")) else ""
 
     @property
     def batch_characters(self) -> int:

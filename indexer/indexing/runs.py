@@ -103,9 +103,9 @@ def after_embedding(index: IndexCore, writer: Writer) -> list[str]:
         renew(index.store, index.cached(steady(encoder)))
     except ModelError as error:  # possible where every passage came with its vectors
         return [f"{error}: the vectors are stored, but hits will have no percentiles"]
-    if index.recipe.for_questions.remote is not None:
+    if reason := index.nothing_to_compile():
         if not _settled(index):
-            writer.change(lambda settings: replace(settings, uncompiled="the model is behind an endpoint"))
+            writer.change(lambda settings: replace(settings, uncompiled=reason))
         return []
     index.context.listener.step("compiling the encoder, so that questions are quick")
     notes = _compile(index, writer)
@@ -153,7 +153,7 @@ def _compile(index: IndexCore, writer: Writer) -> list[str]:
         if cached is not None:
             keep(cached, artifacts)
     except ModelError as error:
-        reason = str(error)
+        reason = f"{error}: a question will take some seconds"
         writer.change(lambda settings: replace(settings, uncompiled=reason))
-        return [f"{error}: a question will take some seconds"]
+        return [reason]
     return []

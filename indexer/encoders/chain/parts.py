@@ -11,6 +11,7 @@ from indexer.encoders.openvino.onnx import OnnxEncoder
 from indexer.encoders.recipes.port import Encoder
 from indexer.encoders.recipes.postprocessing import PostProcessed
 from indexer.encoders.static.encoder import StaticEncoder
+from indexer.encoders.tokens.words import WordTokenizer
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.encoders.torch.fallback import SentenceTransformerEncoder
 from indexer.encoders.torch.int8 import Int8Encoder, Loss
@@ -42,8 +43,15 @@ def on_torch(encoder: Encoder) -> TorchEncoder | None:
 
 
 def is_compilable(encoder: Encoder) -> TypeGuard[Compilable]:
-    """Return whether likewise knows what the modules of an encoder do."""
-    return isinstance(encoder, TorchEncoder | StaticEncoder | OnnxEncoder)
+    """Return whether likewise knows what the modules of an encoder do, and a graph of them is of use."""
+    return isinstance(encoder, TorchEncoder | StaticEncoder | OnnxEncoder) and not needs_no_graph(encoder)
+
+
+def needs_no_graph(encoder: Encoder) -> bool:
+    """Return whether an encoder reads the rows of its words from the model's own file, so that a graph, which holds
+    the whole table, is of no use."""
+    base = base_of(encoder)
+    return isinstance(base, StaticEncoder) and isinstance(base.tokenizer, WordTokenizer)
 
 
 def stays_on_torch(encoder: Encoder) -> bool:

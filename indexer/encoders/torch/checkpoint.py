@@ -119,6 +119,24 @@ class Checkpoint:
             raise ModelError(f"model {self.spec.model!r} reads at most {positions} tokens, not {limit}")
         return limit
 
+    def limit_up_to(self, longest: float | None) -> int:
+        """Return how many tokens a model without positions reads of one text.
+
+        Args:
+            longest: the limit in the model's settings; None, or 2**20 and more, is no limit.
+
+        Raises:
+            ModelError: the requested number is not within it.
+        """
+        bounded = longest and longest < 2**20
+        limit = self.spec.max_tokens
+        if limit is None:
+            limit = int(longest) if longest and bounded else TOKENS_WITHOUT_LIMIT
+        if limit < 1 or (longest and bounded and limit > longest):
+            most = f"at most {longest}" if bounded else "1 or more"
+            raise ModelError(f"model {self.spec.model!r} reads {most} tokens, not {limit}")
+        return limit
+
     def tokenizer_json(self, place: Path) -> str:
         """Return the text of tokenizer.json; transformers converts the tokenizer of a model without that file.
 

@@ -1,4 +1,4 @@
-"""Models whose modules likewise does not know, such as word vectors: sentence-transformers encodes with them."""
+"""Models whose modules likewise does not know, such as a bag of words: sentence-transformers encodes with them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import tokenizers
-from tokenizers.models import WordLevel
-from tokenizers.pre_tokenizers import Whitespace
 
 from indexer.encoders.recipes.port import Role, Tokenizing
 from indexer.encoders.recipes.recipe import Recipe
 from indexer.encoders.tokens.batching import unit
 from indexer.encoders.tokens.tokenizer import Tokenizer
+from indexer.encoders.tokens.words import words_and_punctuation
 from indexer.encoders.torch.automodel import cannot_load, quiet
-from indexer.encoders.torch.checkpoint import TOKENS_WITHOUT_LIMIT, Checkpoint
-from indexer.errors import ModelError
+from indexer.encoders.torch.checkpoint import Checkpoint
 from indexer.records import Vector
 
 
@@ -71,12 +68,7 @@ def open_sentence_transformer(checkpoint: Checkpoint, device: str) -> SentenceTr
         if not spec.stored or (spec.max_tokens or 0) <= (getattr(route, "max_seq_length", None) or math.inf):
             first = route
     longest: Any = getattr(first, "max_seq_length", None)
-    bounded = longest and math.isfinite(longest) and longest < 2**20
-    limit = spec.max_tokens if spec.max_tokens is not None else int(longest) if bounded else TOKENS_WITHOUT_LIMIT
-    if limit < 1 or (bounded and limit > longest):
-        raise ModelError(
-            f"model {spec.model!r} reads {f'at most {longest}' if bounded else '1 or more'} tokens, not {limit}"
-        )
+    limit = checkpoint.limit_up_to(longest)
     static = type(first).__name__ == "StaticEmbedding"  # It reads no special tokens.
     return SentenceTransformerEncoder(
         checkpoint.recipe(int(model.get_embedding_dimension() or 0), limit),
@@ -91,6 +83,5 @@ def _tokenizer_json(module: Any) -> str:
     if not hasattr(tokenizer, "to_str"):
         tokenizer = getattr(tokenizer, "backend_tokenizer", None)
     if tokenizer is None:
-        tokenizer = tokenizers.Tokenizer(WordLevel({"": 0}, unk_token=""))
-        tokenizer.pre_tokenizer = Whitespace()
+        return words_and_punctuation()
     return str(tokenizer.to_str())

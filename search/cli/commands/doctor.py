@@ -252,7 +252,7 @@ def _index(address: str) -> Iterator[Finding]:
             yield Finding("encoder", "compiled, so that a question loads no torch")
         else:
             reason = settings.uncompiled or "no run has ended yet"
-            yield Finding("encoder", f"not compiled ({reason}): a question takes some seconds")
+            yield Finding("encoder", f"not compiled ({reason})")
     missing = [source.argument for source in settings.sources if not _can_exist(source.argument)]
     if missing:
         yield Finding(

@@ -14,8 +14,7 @@ import torch
 import transformers
 from hardware import FLOAT32
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Pooling, Router, StaticEmbedding, WordEmbeddings
-from sentence_transformers.sentence_transformer.modules.tokenizer import WhitespaceTokenizer
+from sentence_transformers.sentence_transformer.modules import Router, StaticEmbedding
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from indexer.encoders import load_encoder
@@ -78,19 +77,6 @@ def test_of_t5_the_encoder_alone_is_taken(
         state = model(input_ids=ids).last_hidden_state.mean(1)
     wanted = torch.nn.functional.normalize(state, dim=-1)[0].numpy()
     assert np.abs(encoder.encode(sentences)[0] - wanted).max() < FLOAT32
-
-
-def test_averaged_word_vectors_are_sentence_transformers_own(tmp_path: Path) -> None:
-    words = ["bread", "river", "moon", "stale"]
-    vectors = torch.randn(len(words), 16, generator=torch.Generator().manual_seed(3))
-    module = WordEmbeddings(WhitespaceTokenizer(words), vectors)
-    theirs = SentenceTransformer(modules=[module, Pooling(16, "mean")], device="cpu")
-    theirs.save(str(tmp_path / "glove"))
-    texts = ["bread river", "stale moon bread", "moon"]
-    encoder = load_encoder(tmp_path / "glove")
-    wanted = theirs.encode(texts, normalize_embeddings=True)
-    assert np.abs(encoder.encode(texts) - wanted).max() < FLOAT32
-    assert [len(tokens) for tokens in encoder.offsets(texts)] == [2, 3, 1]
 
 
 def test_a_router_takes_questions_and_documents_their_own_way(tiny: Callable[[str], Path], tmp_path: Path) -> None:
