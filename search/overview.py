@@ -24,10 +24,9 @@ _ANSWERS = re.compile(r"(?:(?:re|fwd?|aw|wg): *)+", re.IGNORECASE)
 def questions_to_try(searcher: Searcher) -> list[str]:
     """Return questions that passages from the middles of the main topics answer: titles, or sentences that ask. Those
     of several formats come first."""
-    found = [(each.format, _question(each)) for each in searcher.central_passages(8 * QUESTIONS)]
-    asked = [(format_, question) for format_, question in found if question]
+    asked = [(each.format, text) for each in searcher.central_passages(8 * QUESTIONS) if (text := _question(each))]
     first_of_formats = reversed(dict(reversed(asked)).values())
-    return list(dict.fromkeys([*first_of_formats, *(question for _, question in asked)]))[:QUESTIONS]
+    return list(dict.fromkeys([*first_of_formats, *(text for _, text in asked)]))[:QUESTIONS]
 
 
 def _question(passage: Passage) -> str:

@@ -999,10 +999,9 @@ def test_a_table_is_one_line_that_opens_to_its_rows(
         expect(people.locator("label:visible")).to_have_count(8)
         tab.page.get_by_label("Find a value of from").fill("PERSON 2")
         expect(people.locator("label")).to_have_text([f"Person 2{end}2 documents" for end in ("", *range(4))])
-        chosen = people.get_by_label("Person 23")
-        chosen.check()
+        people.get_by_label("Person 23").check()
         expect(tab.page.locator("#status")).to_have_text("All 2 documents that pass the filters")
-        expect(chosen).to_be_focused()
+        expect(people.get_by_label("Person 23")).to_be_focused()
         tab.page.get_by_label("Find a value of from").fill("nobody")
         expect(people.locator("label")).to_have_text(["Person 230 documents"])  # that is chosen
         tab.ask("trips.csv")
@@ -1173,7 +1172,7 @@ def test_hits_are_judged_where_the_service_may_write(
         queries = read_queries(tmp_path / "papers.judgments" / "queries.jsonl")
         (grades,) = read_qrels(tmp_path / "papers.judgments" / "qrels.tsv", queries).grades.values()
         assert (list(queries.values()), grades) == (["moon"], {"moon": 1})
-    tab.page.goto("about:blank")
+        tab.page.goto("about:blank")
 
 
 @in_browser

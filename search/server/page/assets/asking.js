@@ -53,12 +53,7 @@ export class Asking {
   #requests = new AbortController();
   #timers = [];
 
-  /**
-   * @param {function(Object, Object, ?Object)} show is given the state, its answer, and that to compare with
-   * @param {function(Object)} explain is given the answer a second time, with the sentence of each hit
-   * @param {function(Object)} showNamed is given the documents that are named as the question is
-   * @param {function(Object, Error)} fail is given the state and what went wrong
-   */
+  /** `show(state, answer, compared)`, `explain(answer)` with the sentence of each hit, `showNamed(documents)` of the name asked for, `fail(state, error)`. */
   constructor(show, explain, showNamed, fail) {
     Object.assign(this, { show, explain, showNamed, fail });
   }
@@ -71,10 +66,7 @@ export class Asking {
     this.#timers = [];
   }
 
-  /**
-   * Ask the question of a state, after a pause if it is still being typed.
-   * @param {?{index: string, mode: string}} other whom to ask the same, to compare
-   */
+  /** Ask the question of a state, after a pause if it is being typed; `other` ({index, mode}) is asked the same, to compare. */
   ask(state, other, typing) {
     this.cancel();
     const { signal } = this.#requests;

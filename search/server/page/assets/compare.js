@@ -36,12 +36,7 @@ export function drawChoices(select, state, indexes, index, isWritable) {
   select.closest("label").hidden = !isWritable || options.length === 1 || !state.q.trim() || state.like.length + state.unlike.length > 0;
 }
 
-/**
- * Draw two rankings beside each other, and return what they have in common as a sentence.
- * @param {HTMLElement} into
- * @param {{label: string, hits: Object[], href: function(Object): string, open: ?function(Object)}[]} sides two of them
- * @param {function(Object): string} keyOf returns what the same hit has on both sides
- */
+/** Draw two sides ({label, hits, href, open}) beside each other; return what they have in common as a sentence. `keyOf(hit)` is equal for the same hit. */
 export function drawComparison(into, sides, keyOf) {
   const ranks = sides.map(({ hits }) => new Map(hits.map((hit, rank) => [keyOf(hit), rank])));
   into.replaceChildren(...sides.map((side, at) => element("section", { aria: { label: side.label } },

@@ -8,11 +8,7 @@ function literal(value, operator) {
   return operator !== "=" && /^\d{4}-\d\d-\d\d$/.test(value) ? value : quote(value, '"');
 }
 
-/**
- * Return the filter of a state as text; null for none. Values picked of one field are alternatives.
- * @param {?string} except a field whose picks are left out, to count its values
- * @param {string} letters that its values must have
- */
+/** Return the filter of a state as text, or null. Picks of one field are alternatives; those of `except` are left out, to count its values with `letters`. */
 export function filterOf({ where, picks }, except = null, letters = "") {
   const equal = new Map();
   const folders = [];

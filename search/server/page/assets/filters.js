@@ -38,12 +38,7 @@ export class Filters {
   #extra = new Set(); // fields that were found in the box
   #open = new Map();
 
-  /**
-   * @param {function(): Array} picks returns the conditions that are chosen now
-   * @param {function(Array)} choose is given all conditions after a change
-   * @param {Object} actions `changed()` after other groups are shown, `read(name, letters)` of a field: its most frequent
-   *   values with some letters, and `trouble(error)`
-   */
+  /** `picks()` and `choose(picks)` of all conditions; `actions`: `changed()` after new groups, `read(name, letters)` of a field, `trouble(error)`. */
   constructor(picks, choose, actions) {
     Object.assign(this, { picks, choose, actions });
     byId("find-field").addEventListener("input", () => this.#find());

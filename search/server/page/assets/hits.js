@@ -23,10 +23,7 @@ function commonFolder(hits, index) {
   return first.slice(0, first.lastIndexOf("/", same - 1) + 1).replace(/^\/$/, "");
 }
 
-/**
- * Return where a hit is from: its file with the line, its page, and its heading. Never the folders of the server.
- * @param {Object[]} hits those that it is shown with: what all of them have in common is left out
- */
+/** Return where a hit is from: file, line, page, heading; never the folders of the server, nor what all `hits` have in common. */
 export function placeOf(hit, hits = []) {
   const file = fileOf(hit);
   const folder = commonFolder(hits, hit.index);
@@ -43,13 +40,7 @@ export function placeOf(hit, hits = []) {
 
 export const keyOf = (hit) => `${hit.index}\n${hit.uri}\n${hit.start}`;
 
-/**
- * Draw the hits of an answer into a list.
- * @param {HTMLElement} list
- * @param {Object[]} hits
- * @param {Object} actions `href(hit)`, `open(hit)`, `like(hit)`, `unlike(hit)` or null, `copyLink(hit)`, `pick(field, value)`; `order`: names of
- *   fields; `isAnswered`, whether something seems to answer; and `ofAll`, whether the hits are of all indexes
- */
+/** Draw hits. `actions`: `href(hit)`, `open(hit)`, `like(hit)`, `unlike(hit)` or null, `copyLink(hit)`, `pick(field, value)`, `order` of fields, `isAnswered`, `ofAll` indexes. */
 export function drawHits(list, hits, actions) {
   const opened = new Set([...list.children].filter((item) => item.querySelector(".why:not([hidden])")).map((item) => item.dataset.key));
   const focused = document.activeElement?.closest?.("#hits > li")?.dataset.key;

@@ -4,10 +4,7 @@ import { byId } from "./element.js";
 
 const isText = (target) => target.matches?.("input:not([type=checkbox], [type=radio]), textarea, select");
 
-/**
- * @param {Object} actions `commit()` ends the typing of a question, so that Back returns to it; `close()` closes the
- *   document, and `isOpen()` says whether one is open
- */
+/** `commit()` ends the typing of a question, so that Back returns to it; `close()` closes the document, if `isOpen()`. */
 export function listenToKeys({ commit, close, isOpen }) {
   document.addEventListener("keydown", (event) => {
     const { target, key } = event;
@@ -42,10 +39,7 @@ export function listenToKeys({ commit, close, isOpen }) {
   });
 }
 
-/**
- * Go to the next or the previous hit, from the hit that is open or has the focus; return whether there is one.
- * @param {boolean} opening whether to open its document
- */
+/** Go to the next or the previous hit, from the one that is open or focused, and open it if `opening`; return whether there is one. */
 function walk(step, opening) {
   const links = [...document.querySelectorAll("#hits a.title, #comparison section:first-child a")];
   const focused = links.findIndex((link) => link.closest("li").matches(":focus-within"));

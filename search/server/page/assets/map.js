@@ -33,9 +33,7 @@ export class MapView {
   #hasPrevious = false;
   #previousOf = ""; // the index of which the previous map is shown
 
-  /**
-   * @param {Object} actions `open(uri)`, `href(uri)`, `setArea(corners or null, name, map)`, `setBeside(map)`, `remember(view)`, `pick(picks)` and `trouble(error)`
-   */
+  /** `actions`: `open(uri)`, `href(uri)`, `setArea(corners or null, name, map)`, `setBeside(map)`, `remember(view)`, `pick(picks)`, `trouble(error)`. */
   constructor(actions) {
     this.actions = actions;
     this.canvas = byId("map-canvas");
@@ -46,12 +44,7 @@ export class MapView {
     this.#listen();
   }
 
-  /**
-   * Show the map of an index, with the hits of the question, the filters and the area of the state.
-   * @param {{name: string, model: ?string}} index
-   * @param {?Object} asked the question as the service gets it
-   * @param {Object} filter `where`, `area` and `area_of` of the state
-   */
+  /** Show the map of an index with the hits of a question (as the service gets it, or null), and the filter and area of the state. */
   async show({ name: index, model }, state, asked, filter) {
     if (!this.#isLassoing || !this.#pointers.size) { // otherwise an area is being drawn
       for (const picture of this.pictures) picture.lasso = state.area_of === this.#nameOf(picture) ? state.area : null;

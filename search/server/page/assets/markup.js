@@ -90,11 +90,7 @@ function partsOf(text, start, end, blocks, format) {
   return parts.filter((part) => text.slice(part.start, part.end).trim());
 }
 
-/**
- * Return the elements for a part of a text.
- * @param {{start: number, end: number}[]} words to mark
- * @param {?{start: number, end: number}} sentence to tint
- */
+/** Return the elements for a part of a text, with words and a sentence ({start, end} each) marked. */
 export function blocksOf(text, format, start, end, words, sentence) {
   if (!isProse(format)) return [drawPart(text, { start, end, isCode: true }, [], words, sentence)];
   const { blocks, ranges } = looksOf(text, format);

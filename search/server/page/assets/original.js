@@ -5,11 +5,7 @@ import { button, byId, element } from "./element.js";
 import { offsetsOf } from "./marks.js";
 import { originalAddress } from "./service.js";
 
-/**
- * Offer the original of a document; return what is shown of it above the text, or null.
- * @param {string} at "START-END" of the passage in code points; empty for none
- * @param {?Object} hit the hit it belongs to, whose nearest sentence is marked too
- */
+/** Offer the original of a document; return what is shown of it above the text, or null. `at`: "START-END" in code points; the sentence of `hit` is marked. */
 export function drawOriginal(index, document_, at, hit) {
   const { uri, original, sections } = document_;
   const link = byId("reader-original");

@@ -28,11 +28,7 @@ export function keepQuestion(index, question) {
   }
 }
 
-/**
- * Draw what an index holds.
- * @param {?Object} overview as the service describes it; null before it was read
- * @param {Object} actions `ask(question)`, `choose(index)`, `region(position)`, `href(uri)` and `open(uri)`
- */
+/** Draw what an index holds (`overview` is null before it was read). `actions`: `ask(question)`, `choose(index)`, `region(at)`, `href(uri)`, `open(uri)`. */
 export function drawOverview(into, index, overview, actions) {
   const asked = lastQuestions(index.name);
   const choices = (label, texts, click) => texts.length > 0 && element("div", { className: "try" },

@@ -424,12 +424,7 @@ class Names {
     this.#taken.push([px - around, py - around, px + around, py + around]);
   }
 
-  /**
-   * Write a name near a position, where it covers fewest points.
-   * @param {number} apart how many pixels from the position at least
-   * @param {number} rings how far from the position
-   * @param {boolean} isSure write it also where it covers points; otherwise it is left out there
-   */
+  /** Write a name near a position where it covers fewest points, `apart` pixels away at least, up to `rings` rings; over points only if `isSure`. */
   write(text, px, py, { size = 13, weight = 400, apart = 0, rings = 2, isSure = false } = {}) {
     const { context } = this;
     context.font = `${weight} ${size}px ${this.font}`;

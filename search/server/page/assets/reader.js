@@ -48,11 +48,7 @@ export class Reader {
     if (this.dialog.open) this.dialog.close();
   }
 
-  /**
-   * Show a document of an index.
-   * @param {string} at "START-END" of the passage in code points; empty for none
-   * @param {?Object} hit the hit it belongs to, whose words are marked
-   */
+  /** Show a document at a passage ("START-END" in code points, or empty), with the words of its hit marked. */
   async show(index, uri, at, hit) {
     const key = JSON.stringify([index, uri, at]);
     if (key === this.#shown && this.dialog.open) return;
