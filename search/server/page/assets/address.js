@@ -59,10 +59,8 @@ export function addressOf(state) {
 
 /** Return whether two states ask the service the same question. */
 export function asksTheSame(one, other) {
-  const asked = (state) => JSON.stringify([
-    state.index, state.q.trim(), state.mode, state.with, state.where.trim(), state.picks, state.k, state.area, state.area_of,
-    state.like, state.unlike, state.sort, state.literal,
-  ]);
+  const shown = { view: "", open: "", at: "", from: "", named: "", at_map: "", beside: "" };
+  const asked = (state) => JSON.stringify({ ...state, ...shown, q: state.q.trim(), where: state.where.trim() });
   return asked(one) === asked(other);
 }
 

@@ -56,6 +56,5 @@ function opens(event) {
 
 /** Return the language that the metadata of a document names; empty, which means unknown, if it names none. */
 export function langOf({ lang, language }) {
-  const code = [lang, language].find((value) => typeof value === "string" && /^[a-z]{2,3}(-[\w-]{2,20})?$/i.test(value));
-  return code ?? "";
+  return [lang, language].find((value) => typeof value === "string" && /^[a-z]{2,3}(-[\w-]{2,20})?$/i.test(value)) ?? "";
 }

@@ -95,7 +95,7 @@ export class Filters {
       const group = byId("fields").querySelector(`[data-field="${CSS.escape(name)}"]`);
       const list = group?.querySelector(".choices");
       if (list && !values) list.querySelectorAll(".number").forEach((number) => { number.textContent = ""; });
-      else if (list?.previousElementSibling.value.trim()) this.#findValues(name, list);
+      else if (list?.previousElementSibling.value.trim()) this.#findValues(name, list).catch(this.actions.trouble);
       else if (list) this.#fill(name, list, values);
       const most = Math.max(...histogram, 1);
       group?.querySelector(".histogram")?.replaceChildren(...histogram.map((count) => {
@@ -113,21 +113,16 @@ export class Filters {
     const found = [...this.#fields.filter(({ values }) => values.length > 1).map(({ name }) => name), ...this.#rare]
       .filter((name) => !shown.has(name) && nameOf(name).toLowerCase().includes(asked));
     byId("found-fields").replaceChildren(...found.slice(0, FOUND_FIELDS).map((name) => element("li", {},
-      button(name, () => this.#add(name), { className: "plain", dir: "auto" }))));
+      button(name, () => this.#add(name).catch(this.actions.trouble), { className: "plain", dir: "auto" }))));
     byId("no-field").textContent = found.length > FOUND_FIELDS ? `and ${found.length - FOUND_FIELDS} more`
       : found.length ? "" : "No other field is of this name.";
   }
 
   async #add(name) {
     if (this.#rare.includes(name)) {
-      try {
-        const field = await this.actions.read(name);
-        this.#rare = this.#rare.filter((other) => other !== name);
-        this.#fields.push(field);
-      } catch (error) {
-        this.actions.trouble(error);
-        return;
-      }
+      const field = await this.actions.read(name);
+      this.#rare = this.#rare.filter((other) => other !== name);
+      this.#fields.push(field);
     }
     this.#extra.add(name);
     this.#drawGroups();
@@ -143,7 +138,7 @@ export class Filters {
       autocomplete: "off",
       placeholder: "Find a value",
       aria: { label: `Find a value of ${nameOf(name)}` },
-      on: { input: () => this.#findValues(name, list) },
+      on: { input: () => this.#findValues(name, list).catch(this.actions.trouble) },
     });
     const list = element("ul", { className: "choices" });
     const showAll = () => {
@@ -160,13 +155,9 @@ export class Filters {
   /** List the values of a field with the letters in its box. */
   async #findValues(name, list) {
     const asked = list.previousElementSibling.value.trim();
-    try {
-      const { values } = await this.actions.read(name, asked);
-      const has = ({ value }) => (name === "path" ? lastPart(value) : shownValue(value)).toLowerCase().includes(asked.toLowerCase());
-      if (asked === list.previousElementSibling.value.trim()) this.#fill(name, list, (values ?? []).filter(has));
-    } catch (error) {
-      this.actions.trouble(error);
-    }
+    const { values } = await this.actions.read(name, asked);
+    const has = ({ value }) => (name === "path" ? lastPart(value) : shownValue(value)).toLowerCase().includes(asked.toLowerCase());
+    if (asked === list.previousElementSibling.value.trim()) this.#fill(name, list, (values ?? []).filter(has));
   }
 
   /** List values of a field, and those that are chosen. Without a change the controls stay, and with them the focus. */

@@ -52,7 +52,7 @@ export class MapView {
     }
     if (index !== this.#index) await this.#load(index, state.at_map);
     if (this.#index === index && this.picture.count) {
-      await this.#showPrevious(index, model, Boolean(state.beside) || (Boolean(state.area) && state.area_of === "previous"));
+      await this.#showPrevious(index, model, Boolean(state.beside) || (Boolean(state.area) && state.area_of === "previous")).catch(this.actions.trouble);
       await Promise.all([this.#filter(index, filter), this.#ask(index, asked, state.at_map)]);
       const { matching } = this.picture;
       if (matching) this.#fitted?.showAll(Array.from(matching.keys()).filter((point) => matching[point]).map((point) => placeOf(this.#fitted, point)));
@@ -79,17 +79,13 @@ export class MapView {
     for (const id of ["map-previous", "map-model"]) byId(id).hidden = !isOn || !this.#hasPrevious;
     byId("map-model").textContent = byId("map-model").hidden ? "" : `Now: ${model}`;
     if (!isOn || !this.#hasPrevious || this.#previousOf === index) return;
-    try {
-      const described = await getPreviousMap(index);
-      if (this.#index !== index) return;
-      this.#previousOf = index;
-      this.previous.setPlaces(described.places, described.regions);
-      this.previous.regionOf = this.picture.regionOf;
-      byId("map-previous-model").textContent = `Before: ${described.model}, in the colours of now`;
-      this.previous.canvas.setAttribute("aria-label", `Map of the previous model: ${counted(described.documents, "document")}`);
-    } catch (error) {
-      this.actions.trouble(error);
-    }
+    const described = await getPreviousMap(index);
+    if (this.#index !== index) return;
+    this.#previousOf = index;
+    this.previous.setPlaces(described.places, described.regions);
+    this.previous.regionOf = this.picture.regionOf;
+    byId("map-previous-model").textContent = `Before: ${described.model}, in the colours of now`;
+    this.previous.canvas.setAttribute("aria-label", `Map of the previous model: ${counted(described.documents, "document")}`);
   }
 
   async #load(index, view) {
@@ -163,14 +159,9 @@ export class MapView {
     const asked = JSON.stringify(filter);
     if (asked === this.#filtered) return;
     this.#filtered = asked;
-    let matching = null;
-    try {
-      if (filter.where || filter.area) matching = await getMatching(index, filter);
-    } catch (error) {
-      this.actions.trouble(error);
-    }
+    const matching = (filter.where || filter.area) && await getMatching(index, filter).catch(this.actions.trouble);
     if (asked !== this.#filtered || index !== this.#index) return;
-    this.#set({ matching });
+    this.#set({ matching: matching || null });
     this.#listRegions();
   }
 
@@ -237,24 +228,19 @@ export class MapView {
     byId("map-legend").replaceChildren();
     this.#set({ colours: null, isScale: false });
     this.#listRegions();
-    if (field) {
-      try {
-        const { values, colours, scale } = await getColours(index, field);
-        if (byId("map-colour").value !== field || index !== this.#index) return;
-        this.#set({ colours, isScale: scale });
-        this.#listRegions();
-        const items = values.map(({ value, from, to }, at) => {
-          const picks = from === null ? [[field, "=", value]] : [[field, ">=", from], [field, "<=", to]];
-          const entry = button(shownValue(value), () => this.actions.pick(picks));
-          entry.prepend(swatch(inkOf(at, scale)));
-          return entry;
-        });
-        items.push(element("span", {}, swatch(inkOf(OTHER)), "other"));
-        byId("map-legend").replaceChildren(...items.map((item) => element("li", {}, item)));
-      } catch (error) {
-        this.actions.trouble(error);
-      }
-    }
+    if (!field) return;
+    const { values, colours, scale } = await getColours(index, field);
+    if (byId("map-colour").value !== field || index !== this.#index) return;
+    this.#set({ colours, isScale: scale });
+    this.#listRegions();
+    const items = values.map(({ value, from, to }, at) => {
+      const picks = from === null ? [[field, "=", value]] : [[field, ">=", from], [field, "<=", to]];
+      const entry = button(shownValue(value), () => this.actions.pick(picks));
+      entry.prepend(swatch(inkOf(at, scale)));
+      return entry;
+    });
+    items.push(element("span", {}, swatch(inkOf(OTHER)), "other"));
+    byId("map-legend").replaceChildren(...items.map((item) => element("li", {}, item)));
   }
 
   // keys and pointers
@@ -262,7 +248,7 @@ export class MapView {
   #listen() {
     const { picture, pictures } = this;
     const zoom = (factor) => pictures.forEach((each) => each.zoomBy(factor));
-    byId("map-colour").addEventListener("change", (event) => this.#colour(event.target.value));
+    byId("map-colour").addEventListener("change", (event) => this.#colour(event.target.value).catch(this.actions.trouble));
     byId("map-beside").addEventListener("change", (event) => this.actions.setBeside(event.target.checked ? "previous" : ""));
     byId("map-reset").addEventListener("click", () => pictures.forEach((each) => each.reset()));
     byId("map-in").addEventListener("click", () => zoom(1.6));

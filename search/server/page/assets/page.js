@@ -145,7 +145,7 @@ function draw(before) {
     }
   }
   chips.draw(state);
-  if (before && before.index !== state.index) loadFields();
+  if (before && before.index !== state.index) loadFields().catch(noticeTrouble);
   else filters.sync();
   if (index && (!before || !asksTheSame(before, state) || retry !== null)) ask();
   drawMap(index);
@@ -212,35 +212,27 @@ async function count() {
 async function loadFields() {
   const index = current();
   if (!index) return;
-  try {
-    const listed = await readFields(index);
-    if (current()?.name !== index.name) return;
-    if (fieldsOf === index.name && JSON.stringify(listed) === JSON.stringify(fields)) return;
-    [fields, fieldsOf] = [listed, index.name];
-    map?.offerFields(fields.fields, index.documents);
-    filters.draw(fields, index.documents);
-    if (shown && list.childElementCount) { // metadata is in the order of the filters
-      drawList(shown.state, shown.answer);
-      if (shown.state.q.trim()) explain(shown.answer);
-    }
-    askedCounts = "";
-    count();
-  } catch (error) {
-    noticeTrouble(error);
+  const listed = await readFields(index);
+  if (current()?.name !== index.name) return;
+  if (fieldsOf === index.name && JSON.stringify(listed) === JSON.stringify(fields)) return;
+  [fields, fieldsOf] = [listed, index.name];
+  map?.offerFields(fields.fields, index.documents);
+  filters.draw(fields, index.documents);
+  if (shown && list.childElementCount) { // metadata is in the order of the filters
+    drawList(shown.state, shown.answer);
+    if (shown.state.q.trim()) explain(shown.answer);
   }
+  askedCounts = "";
+  count();
 }
 
 /** Ask for sizes and fields again, from time to time: the index may have changed, or been replaced. */
 async function refresh() {
   if (Date.now() - refreshed < FRESH_MS) return;
   refreshed = Date.now();
-  try {
-    setIndexes(await listIndexes());
-    await loadFields();
-    if (kindOf(state) === "list") drawAbout();
-  } catch (error) {
-    noticeTrouble(error);
-  }
+  setIndexes(await listIndexes());
+  await loadFields();
+  if (kindOf(state) === "list") await drawAbout();
 }
 
 // asking
@@ -252,7 +244,7 @@ function ask() {
     asking.cancel();
     return;
   }
-  if (kindOf(state) === "list") drawAbout();
+  if (kindOf(state) === "list") drawAbout().catch(noticeTrouble);
   waiting = setTimeout(() => warn("The service has not answered yet; still waiting."), SLOW_MS);
   asking.ask({ ...state, index: index.name }, isWritable ? otherOf(state, indexes, index) : null, typing);
 }
@@ -298,7 +290,7 @@ function show(asked, answer, compared) {
   byId("save").hidden = !answer.hits.length;
   byId("curl").hidden = true;
   byId("more").hidden = answer.hits.length < asked.k || answer.hits.length >= answer.matched || asked.k >= 200;
-  refresh();
+  refresh().catch(noticeTrouble);
 }
 
 function drawList(asked, answer) {
@@ -369,13 +361,9 @@ async function drawAbout() {
   });
   drawn();
   if (index.parts || (overview.index === index.name && overview.documents === index.documents)) return;
-  try {
-    const read = await getOverview(index.name);
-    overview = { ...read, index: index.name, documents: index.documents };
-    if (current()?.name === index.name) drawn();
-  } catch (error) {
-    noticeTrouble(error);
-  }
+  const read = await getOverview(index.name);
+  overview = { ...read, index: index.name, documents: index.documents };
+  if (current()?.name === index.name) drawn();
 }
 
 function open(hit) {
@@ -392,6 +380,8 @@ function open(hit) {
 }
 
 // trouble
+
+const stopWaiting = () => clearTimeout(waiting);
 
 function fail(asked, error) {
   stopWaiting();
@@ -446,9 +436,9 @@ function again(pause) {
       if (indexes.length) {
         ask();
         refreshed = 0;
-        if (state.view === "map") refresh().then(recovered);
+        if (state.view === "map") refresh().then(recovered, noticeTrouble);
         if (state.open) reader.again();
-      } else start();
+      } else start().catch(noticeTrouble);
     } else again(RETRY_MS);
   }, pause);
 }
@@ -458,11 +448,6 @@ function recovered() {
   retry = null;
   if (isInTrouble) byId("trouble").hidden = true;
   isInTrouble = false;
-}
-
-function stopWaiting() {
-  clearTimeout(waiting);
-  waiting = null;
 }
 
 /** Show above everything that the service does not answer, until it does. */
@@ -547,12 +532,7 @@ function setIndexes({ indexes: listed_, writable }) {
 }
 
 async function start() {
-  try {
-    setIndexes(await listIndexes());
-  } catch (error) {
-    noticeTrouble(error);
-    return;
-  }
+  setIndexes(await listIndexes());
   recovered();
   refreshed = Date.now();
   if (!current()) {
@@ -561,10 +541,10 @@ async function start() {
     state = { ...state, index: "", open: "", at: "" };
   }
   draw(null);
-  loadFields();
+  loadFields().catch(noticeTrouble);
   if (!state.open && state.view === "search" && matchMedia("(hover: hover)").matches) question.focus();
 }
 
 question.value = state.q;
 listen();
-start();
+start().catch(noticeTrouble);

@@ -195,13 +195,12 @@ export class Picture {
     const isDark = matchMedia("(prefers-color-scheme: dark)").matches;
     const palette = [...(isDark ? PALETTES.dark : PALETTES.light)];
     if (this.isScale) palette.splice(0, SCALES.light.length, ...(isDark ? SCALES.dark : SCALES.light));
-    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, width, height);
     const visible = this.#visible();
-    this.#drawLasso(style, ratio);
-    if (visible && visible.length <= FEW_POINTS) this.#drawDots(visible, palette, ratio);
+    this.#drawLasso(style);
+    if (visible && visible.length <= FEW_POINTS) this.#drawDots(visible, palette);
     else this.#drawDensity(visible, palette);
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
     const names = new Names(context, style, canvas, this.#occupied(visible));
     this.#drawHits(style, names);
     this.#drawPointed(style);
@@ -227,16 +226,16 @@ export class Picture {
     return !this.matching || this.matching[point] === 1;
   }
 
-  #drawDots(points, palette, ratio) {
+  #drawDots(points, palette) {
     const { context } = this;
-    const radius = Math.min(5, (this.count < 1000 ? 3.5 : 2) + Math.log2(Math.max(1, this.zoom)) * 0.5) * ratio;
+    const radius = Math.min(5, (this.count < 1000 ? 3.5 : 2) + Math.log2(Math.max(1, this.zoom)) * 0.5);
     const paths = palette.map(() => new Path2D());
     const dimmed = new Path2D();
     for (const point of points) {
       const [px, py] = this.positionOf(this.places[2 * point], this.places[2 * point + 1]);
       const path = this.#isLit(point) ? paths[this.#colourOf(point)] : dimmed;
-      path.moveTo(px * ratio + radius, py * ratio);
-      path.arc(px * ratio, py * ratio, radius, 0, 2 * Math.PI);
+      path.moveTo(px + radius, py);
+      path.arc(px, py, radius, 0, 2 * Math.PI);
     }
     context.globalAlpha = DIMMED;
     context.fillStyle = palette.at(-1);
@@ -295,7 +294,7 @@ export class Picture {
     });
     const small = Object.assign(document.createElement("canvas"), { width: columns, height: rows });
     small.getContext("2d").putImageData(image, 0, 0);
-    context.drawImage(small, 0, 0, columns * size * devicePixelRatio, rows * size * devicePixelRatio);
+    context.drawImage(small, 0, 0, columns * size, rows * size);
   }
 
   /** Return the cells of the canvas that have a point: names are written beside them. */
@@ -306,10 +305,9 @@ export class Picture {
     return { taken, columns };
   }
 
-  #drawLasso(style, ratio) {
+  #drawLasso(style) {
     if (!this.lasso || this.lasso.length < 2) return;
     const { context } = this;
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.beginPath();
     this.lasso.forEach(([x, y], at) => (at ? context.lineTo(...this.positionOf(x, y)) : context.moveTo(...this.positionOf(x, y))));
     context.closePath();
@@ -318,7 +316,6 @@ export class Picture {
     context.strokeStyle = style.getPropertyValue(this.isOfRegion ? "--accent-soft" : "--accent");
     Object.assign(context, { lineJoin: "round", lineWidth: this.isOfRegion ? 24 : 1.5 });
     context.stroke();
-    context.setTransform(1, 0, 0, 1, 0, 0);
   }
 
   /** Draw a circle around a point; return its position. */
@@ -410,13 +407,7 @@ class Names {
   #taken = [];
 
   constructor(context, style, canvas, occupied) {
-    this.context = context;
-    this.canvas = canvas;
-    this.occupied = occupied;
-    this.font = style.fontFamily;
-    this.ink = style.getPropertyValue("--ink");
-    this.muted = style.getPropertyValue("--muted");
-    this.halo = style.getPropertyValue("--surface");
+    Object.assign(this, { context, style, canvas, occupied });
   }
 
   /** Keep names away from a position. */
@@ -427,7 +418,7 @@ class Names {
   /** Write a name near a position where it covers fewest points, `apart` pixels away at least, up to `rings` rings; over points only if `isSure`. */
   write(text, px, py, { size = 13, weight = 400, apart = 0, rings = 2, isSure = false } = {}) {
     const { context } = this;
-    context.font = `${weight} ${size}px ${this.font}`;
+    context.font = `${weight} ${size}px ${this.style.fontFamily}`;
     const half = context.measureText(text).width / 2 + 5;
     const high = size / 2 + 3;
     const steps = isSure ? RINGS : RINGS.slice(0, rings);
@@ -447,7 +438,7 @@ class Names {
     if (!best || (best.covered && !isSure)) return null;
     this.#taken.push(best.box);
     if (Math.hypot(best.x - px, best.y - py) > 40) {
-      context.strokeStyle = this.muted;
+      context.strokeStyle = this.style.getPropertyValue("--muted");
       context.lineWidth = 1;
       context.beginPath();
       context.moveTo(px, py);
@@ -455,23 +446,23 @@ class Names {
       context.stroke();
     }
     if (best.covered) {
-      context.fillStyle = this.halo;
+      context.fillStyle = this.style.getPropertyValue("--surface");
       context.fillRect(best.box[0], best.box[1], 2 * half, 2 * high);
     }
     context.textAlign = "center";
     context.textBaseline = "middle";
     context.lineJoin = "round";
     context.lineWidth = 4;
-    context.strokeStyle = this.halo;
+    context.strokeStyle = this.style.getPropertyValue("--surface");
     context.strokeText(text, best.x, best.y);
-    context.fillStyle = this.ink;
+    context.fillStyle = this.style.getPropertyValue("--ink");
     context.fillText(text, best.x, best.y);
     return best.box;
   }
 
   /** Return as many of the terms of a region as fit on the canvas, and of a term that does not fit as much as does. */
   fitting(terms) {
-    this.context.font = `650 15px ${this.font}`;
+    this.context.font = `650 15px ${this.style.fontFamily}`;
     const fits = (text) => this.context.measureText(text).width < this.canvas.clientWidth - 24;
     let text = terms.join(" · ");
     for (let left = terms.length - 1; left > 0 && !fits(text); left -= 1) text = terms.slice(0, left).join(" · ");

@@ -32,9 +32,7 @@ function asCurl(path, { fields, ...body }) {
 /** @param {function(): {hits: Object[], path: string, body: Object}} shown returns what is shown now */
 export function offerToSave(shown) {
   byId("save-csv").addEventListener("click", () => save("hits.csv", new Blob([asCsv(shown().hits)], { type: "text/csv" })));
-  byId("save-json").addEventListener("click", () => {
-    save("hits.json", new Blob([JSON.stringify(shown().hits, null, 2)], { type: "application/json" }));
-  });
+  byId("save-json").addEventListener("click", () => save("hits.json", new Blob([JSON.stringify(shown().hits, null, 2)], { type: "application/json" })));
   byId("show-curl").addEventListener("click", () => {
     const { path, body } = shown();
     byId("curl").textContent = asCurl(path, body);

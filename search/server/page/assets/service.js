@@ -87,26 +87,24 @@ export const getMap = (index) => request(`${of(index)}/map`);
 export const nameDocuments = async (index, body, signal) => (await request(`${of(index)}/map/documents`, { body, signal })).documents;
 
 /** Return x and y of every point of a map. */
-export async function getPlaces(index) {
-  return new Float32Array(await request(`${of(index)}/map/places`, { read: (answer) => answer.arrayBuffer() }));
-}
+export const getPlaces = async (index) => new Float32Array(await request(`${of(index)}/map/places`, { read: (answer) => answer.arrayBuffer() }));
+
+/** Return the bytes that an answer has as base64. */
+const bytesOf = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 
 /** Return the map of the previous model's vectors, with x and y of every point of the map of the index. */
 export async function getPreviousMap(index) {
   const { places, ...described } = await request(`${of(index)}/map/previous`);
-  return { ...described, places: new Float32Array(Uint8Array.from(atob(places), (character) => character.charCodeAt(0)).buffer) };
+  return { ...described, places: new Float32Array(bytesOf(places).buffer) };
 }
 
 /** Return for each point whether its document passes a filter and lies in an area. */
-export async function getMatching(index, body) {
-  const { points } = await request(`${of(index)}/map/matching`, { body });
-  return Uint8Array.from(atob(points), (character) => character.charCodeAt(0));
-}
+export const getMatching = async (index, body) => bytesOf((await request(`${of(index)}/map/matching`, { body })).points);
 
 /** Return the frequent values of a field, and the position of the value of each point. */
 export async function getColours(index, field) {
   const { values, colours, scale } = await request(`${of(index)}/map/colours?field=${encodeURIComponent(field)}`);
-  return { values, scale, colours: Uint8Array.from(atob(colours), (character) => character.charCodeAt(0)) };
+  return { values, scale, colours: bytesOf(colours) };
 }
 
 export const answers = () => request("healthz", { deadline: 3000 }).then(() => true, () => false);
