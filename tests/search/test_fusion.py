@@ -101,15 +101,19 @@ def test_a_collection_of_one_passage_has_z_scores() -> None:
 def test_a_document_counts_half_its_best_passage_and_half_the_mean_of_its_three_best() -> None:
     cosines = np.array([0.2, 0.9, 0.6, 0.5, 0.3, 0.8, 0.4])
     documents = np.array([7, 3, 7, 7, 7, 3, 5])
-    ids, passages, best, means = best_passages(np.arange(10, 17), documents, cosines)
+    one = np.zeros(7, np.int64)
+    ids, passages, best, means = best_passages(np.arange(10, 17), documents, cosines, one)
     assert (ids.tolist(), passages.tolist()) == ([3, 5, 7], [11, 16, 12])
     assert best.tolist() == [0.9, 0.4, 0.6]
     # The passage of .2 of the last one is its fourth.
     assert mean_with_best(best, means).tolist() == pytest.approx(
         [(0.9 + 0.85) / 2, 0.4, (0.6 + (0.6 + 0.5 + 0.3) / 3) / 2]
     )
+    # The passages of .6 and .3 are in one attachment of a mail.
+    means = best_passages(np.arange(10, 17), documents, cosines, np.array([0, 0, 1, 0, 1, 0, 0]))[3]
+    assert means.tolist() == pytest.approx([0.85, 0.4, 0.45])
     nothing = np.empty(0, np.int64)
-    assert [each.size for each in best_passages(nothing, nothing, np.empty(0, np.float32))] == [0, 0, 0, 0]
+    assert [each.size for each in best_passages(nothing, nothing, np.empty(0, np.float32), nothing)] == [0, 0, 0, 0]
 
 
 class _InPieces(WordEncoder):
