@@ -45,6 +45,9 @@ _LENGTH_WEIGHTS = (1.0, 1.9, 2.3)
 """Weights of phrases of one, two, and three or more words: "stem cells" says more than "cells"."""
 _PLACE_WEIGHT = 2.0
 """Score of a place that has all documents of a region."""
+_MIN_OF_PLACE = 0.4
+"""Minimum share of the documents of a place that are in a region which it names: what is in many regions says little of
+one. Tables are named anyway, because their cells say less."""
 _MIN_NAMED = 0.5
 """Minimum share of a region's documents that have phrases which say more of the documents of a place."""
 _ENOUGH = 0.6
@@ -89,6 +92,8 @@ class Names:
         self._has = csr_array((np.ones(len(cells), np.float32), cells, np.array(ends)), shape)
         repeated = np.bincount(cells, np.array(counts) > 1.0, len(self._terms))
         self._is_place = np.array([term[0].startswith("/") for term in self._terms], bool)
+        is_table = [term[0].endswith((".csv", ".tsv")) for term in self._terms]
+        self._min_of_place = np.where(is_table, 0, _MIN_OF_PLACE)
         # In a script without spaces, a stem is one character, and two of them count as one word.
         words = [len(term) if len(term[0]) > 1 else len(term) / 2 for term in self._terms]
         self._quality = np.interp(words, (1, 2, 3), _LENGTH_WEIGHTS) * (_UNREPEATED + self._repeat_rates(repeated))
@@ -120,7 +125,8 @@ class Names:
             information = np.log(np.maximum(lift, 1))
             of_places = _PLACE_WEIGHT * np.minimum(information / np.log(_MIN_LIFT), 1)
             scores = np.where(self._is_place, of_places, information * self._quality)
-            scores[(share < _MIN_SHARE) | ~self._is_place & (lift < _MIN_LIFT)] = 0
+            is_elsewhere = np.where(self._is_place, has < self._min_of_place * everywhere, lift < _MIN_LIFT)
+            scores[(share < _MIN_SHARE) | is_elsewhere] = 0
             best = np.argsort(-scores * share, kind="stable")[:_CANDIDATES]
             best = best[scores[best] > 0]
             scores = scores[best] * np.where(self._is_place[best], 1, self._similarity(best))

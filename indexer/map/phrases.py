@@ -46,6 +46,8 @@ _FUNCTION_CHARACTERS = re.compile("[\u3041-\u309f的了是在和与與之其為�
 """Hiragana, and the commonest Chinese characters that are words without a topic. They separate phrases."""
 _STOP_WORDS = ("dass", "wurde", "wurden", "beim", "est")
 """German and French words that are not in the engine's lists."""
+_STOP_FOLDERS = {"archive", "data", "docs", "documents", "dokumente", "files", "inbox", "misc", "other"}
+"""Names of folders that say nothing of the files in them."""
 _PERSON = re.compile(r"([^\W\d_][^,;:<>()\n]{2,50}?)\s*<[^<>\s]+@[^<>\s]+>")
 """A name before an address."""
 TITLE_CHARACTERS = 60
@@ -126,10 +128,12 @@ def _readable(document: Document, common: set[str]) -> tuple[str, str]:
 
 
 def _places(document: Document) -> Iterator[tuple[str, str]]:
-    """Yield the folders of a file, and the file of a record or a message. The deepest is the first in order."""
+    """Yield the folders of a file but those whose names say nothing, and the file of a record or a message. The deepest
+    is the first in order."""
     *folders, file = PurePath(document.path or "").parts or ("",)
     for depth, folder in enumerate(folders[1:], 1):
-        yield "/" * depth + folder, f"{folder}/"
+        if folder.lower() not in _STOP_FOLDERS:
+            yield "/" * depth + folder, f"{folder}/"
     if file and document.uri != document.path:
         yield "/" * (len(folders) + 1) + file, file
 

@@ -355,3 +355,12 @@ def test_a_region_of_many_folders_has_the_names_of_more_than_two() -> None:
 
 def test_documents_without_words_have_regions_without_names() -> None:
     assert named([Document(f"{n}", "12") for n in range(30)]) == [(), (), ()]
+
+
+def test_a_file_of_many_regions_and_a_folder_of_anything_name_none() -> None:
+    texts = ("The oven bakes bread", "Rivers flow to the sea", "A violin has strings")
+    records = [Document(f"/f/all.jsonl:{n}", texts[n % 3], path="/f/all.jsonl") for n in range(60)]
+    assert not any("all.jsonl" in name for name in named(records))
+    folders = ("misc", "Documents", "music")
+    files = [Document(f"/f/{n}", f"no {n}", path=f"/f/{folders[n % 3]}/{n}") for n in range(60)]
+    assert [any("/" in term for term in name) for name in named(files)] == [False, False, True]
