@@ -275,7 +275,7 @@ def test_a_module_of_likewise_gives_names_of_a_module_of_search() -> None:
     given = {
         module_of(file).partition(".")[2]: [name for name, _ in file_imports(file)]
         for file in FILES
-        if file.parts[0] == "likewise" and file.name != "__init__.py"
+        if file.parts[0] == "likewise" and not file.name.startswith("__")
     }
     assert {name: {home.removesuffix(".app") for home in homes} for name, homes in given.items()} == {
         name: {f"search.{name}"}

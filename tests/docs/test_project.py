@@ -83,3 +83,9 @@ def test_the_distributions_are_complete(tmp_path: Path) -> None:
         top = {name.split("/")[1] for name in archive.getnames()}
     assert {"tests", "docs", "benchmarks", "data", "Makefile", "CONTRIBUTING.md", "constraints.txt"} <= top
     assert not top & {".venv", ".git", ".ci", "dist"}
+
+
+def test_the_package_runs_as_the_command() -> None:
+    command = [sys.executable, "-m", "likewise", "--version"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    assert PROJECT["project"]["version"] in said
