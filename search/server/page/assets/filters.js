@@ -186,7 +186,8 @@ export class Filters {
         element("span", { className: "count" }, element("span", { className: "number" }, String(value.documents)),
           element("span", { className: "hidden-label" }, value.documents === 1 ? " document" : " documents"))));
     };
-    list.replaceChildren(...(listed.length ? listed.map(draw) : [element("li", { className: "hint" }, "No document has such a value.")]));
+    const none = box.value ? "No document has such a value." : "No document that passes the other filters has one.";
+    list.replaceChildren(...(listed.length ? listed.map(draw) : [element("li", { className: "hint" }, none)]));
     fold(list);
     if (held) [...list.querySelectorAll("input")].find((input) => input.dataset.pick === held)?.focus();
   }

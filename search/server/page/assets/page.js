@@ -331,14 +331,14 @@ function compare(asked, answer, compared) {
 function drawNotices(answer) {
   const notices = (answer.notes ?? []).map((note) => element("p", { className: "note" }, note, " ",
     note.startsWith("read as conditions: ") && button("Ask for the text as it stands", () => choose({ literal: true }))));
-  if (answer.answered === false && answer.hits.length) {
+  if (answer.answered === false && answer.hits.length && !state.like.length) {
     notices.unshift(element("div", { className: "unanswered", role: "status" },
       element("p", {}, element("strong", {}, "Nothing here seems to answer this.")),
       element("p", {}, "These are the nearest passages there are, but they are no nearer than the best hits of unrelated questions usually are.")));
   }
   if (answer.did_you_mean) {
     const meant = button(answer.did_you_mean, () => choose({ q: answer.did_you_mean }), { dir: "auto" });
-    notices.unshift(element("p", { className: "note" }, "Did you mean ", meant, "?"));
+    notices.unshift(element("p", { className: "note" }, "Did you mean ", meant, /[?？؟]$/.test(answer.did_you_mean) ? "" : "?"));
   }
   byId("notices").replaceChildren(...notices);
 }

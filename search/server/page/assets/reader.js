@@ -35,7 +35,7 @@ export class Reader {
       closed();
     });
     this.dialog.addEventListener("click", (event) => event.target === this.dialog && this.dialog.matches(":modal") && this.dialog.close());
-    BESIDE.addEventListener("change", () => this.#shown && this.#open());
+    BESIDE.addEventListener("change", () => this.isOpen && this.#open()); // a dialog is closed before its event comes
     byId("reader-close").addEventListener("click", () => this.dialog.close());
     byId("reader-passage").addEventListener("click", () => this.#toPassage());
   }
