@@ -97,11 +97,18 @@ import sys
 import psutil
 from indexer import Document, Index
 from indexer.workers import RayWorkers
+
+def listening(process):
+    try:
+        return [each for each in process.net_connections("tcp") if each.status == "LISTEN"]
+    except psutil.NoSuchProcess:  # Ray has processes of a moment
+        return []
+
 with Index.create(sys.argv[1], sys.argv[2]) as index:
     workers = RayWorkers(index.embedder)
     index.add([Document("a", "word1 word2"), Document("b", "word3")], workers=workers)
     ours = [psutil.Process(), *psutil.Process().children(recursive=True)]
-    sockets = [each for process in ours for each in process.net_connections("tcp") if each.status == "LISTEN"]
+    sockets = [each for process in ours for each in listening(process)]
     print(len(index), len(ours) > 3, sorted({each.laddr.ip.removeprefix("::ffff:") for each in sockets}))
     workers.close()
 """
