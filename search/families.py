@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from indexer.stores.hashes import MAILS
 from indexer.stores.words.analysis import UNSPACED
 
 NEAR = 0.7
@@ -21,9 +22,6 @@ MAX_LISTED = 100
 
 _ROWS = {"csv", "tsv"}
 """Formats whose documents are rows of a table."""
-
-_MAILS = {"eml", "mbox", "maildir"}
-"""Formats of messages, many of which are made of one template."""
 
 _WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
 
@@ -47,7 +45,7 @@ def words_of_passage(text: str, format_: str | None) -> Words:
     say different things have most of their words in common. The numbers of a mail are marked by 0."""
     if format_ in _ROWS:
         return frozenset({(text, 1)})
-    marked = ((word, 0 if format_ in _MAILS and word[0].isdigit() else count) for word, count in words_of(text))
+    marked = ((word, 0 if format_ in MAILS and word[0].isdigit() else count) for word, count in words_of(text))
     return frozenset(marked)
 
 

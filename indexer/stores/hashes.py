@@ -18,6 +18,9 @@ _FIRST_OPTIONAL = 3
 RECORDS = frozenset({"json", "jsonl", "csv", "tsv"})
 """Formats of files that hold many documents of one kind."""
 
+MAILS = ("eml", "mbox", "maildir")
+"""Formats of messages."""
+
 _encode = json.JSONEncoder(sort_keys=True, default=dict).encode  # other mappings than dict
 
 

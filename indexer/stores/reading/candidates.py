@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from indexer.filters.tree import Where
 from indexer.records import Vector
+from indexer.stores.hashes import MAILS
 from indexer.stores.port import BEST_PASSAGES, Candidates, Conditions, Ids, Ranking, Unit
 from indexer.stores.reading.view import Selection, View
 from indexer.stores.vectors import cosines
@@ -23,7 +24,7 @@ _NO_IDS: Ids = np.empty(0, np.int64)
 
 _MAIL_HEADINGS = (
     "SELECT p.id, p.heading FROM {tables}.passage p JOIN {tables}.document d ON d.id = p.document_id"
-    " WHERE p.heading <> '' AND d.format IN ('eml', 'mbox', 'maildir') AND d.id = ANY(%s)"
+    f" WHERE p.heading <> '' AND d.format IN {MAILS} AND d.id = ANY(%s)"
 )
 
 
