@@ -1,6 +1,6 @@
 """The public interface, written down: it cannot change without a change of tests/contracts/public_interface.txt.
 
-`python -m tests.contracts.test_public_interface` writes the file; the changelog says what changed.
+`python -m tests.contracts.test_public_interface` writes the file; a commit says what changed.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _signature(function: Any) -> str:
 def test_the_public_interface_is_as_written_down() -> None:
     assert interface().splitlines() == FILE.read_text(encoding="utf-8").splitlines(), (
         "the public interface has changed: if that is meant, run python -m tests.contracts.test_public_interface, and "
-        "write the change into the changelog"
+        "say in the commit what changes for a program"
     )
 
 
