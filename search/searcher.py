@@ -440,19 +440,3 @@ def _position(cursor: str, history: str, address: str) -> int:
     if of_history != history:
         raise NotAnIndex(f"{address}: was replaced by another index since the page before; read from the first page")
     return int(after)
-
-
-def searcher_of_previous(searcher: Searcher) -> Searcher | None:
-    """Return a searcher of the vectors that a change of the model replaced; None if there are none."""
-    engine = searcher._store.engine
-    if not engine.exists("previous"):
-        return None
-    try:
-        store = engine.open("previous")
-    except NotAnIndex:  # another process has just removed it, or returned to it
-        return None
-    previous = copy(searcher)
-    previous._ranker, previous._store = Ranker(store), store
-    previous.answering = Answering(previous._ranker, "error")
-    previous.answering.deadline = searcher.answering.deadline
-    return previous

@@ -407,7 +407,7 @@ class Service:
         return JSONResponse(await self._ask(request, describe))
 
     def _within(self, served: ServedIndex, body: requests.WithArea, where: Where | None) -> Where | None:
-        return where if body.area is None else self._maps.within(served, body.area, where, body.area_of)
+        return where if body.area is None else self._maps.within(served, body.area, where)
 
     @operation("documents", f"GET {_INDEX}/document", answers.DocumentAnswer, None, URI)
     async def get_document(self, request: Request) -> Response:
@@ -490,11 +490,6 @@ class Service:
         """Return x and y of every point as little-endian float32."""
         places = await self._ask(request, self._maps.places)
         return Response(places, media_type="application/octet-stream")
-
-    @operation("page", f"GET {_INDEX}/map/previous")
-    async def get_previous_map(self, request: Request) -> Response:
-        """Return the map of the previous model's vectors."""
-        return JSONResponse(await self._ask(request, self._maps.previous))
 
     @operation("page", f"GET {_INDEX}/map/colours", None, None, FIELD)
     async def get_colours(self, request: Request) -> Response:

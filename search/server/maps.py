@@ -6,24 +6,21 @@ import base64
 import math
 import threading
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import date
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.errors import LikewiseError
 from indexer.filters.tree import And, In, Where
 from indexer.map.file import Map
 from indexer.map.regions import nearest_middle
 from indexer.records import Document
 from indexer.settings import MapRecord
 from indexer.stores.port import FieldValues
-from search.searcher import Searcher, searcher_of_previous
-from search.served import ServedIndex, without_folders
+from search.served import ServedIndex
 from search.server.problems import Problem
 
 COLOURS = 11
@@ -40,14 +37,7 @@ _MARGIN = 3e-5 * np.array([(-1, -1), (-1, 1), (1, 1), (1, -1)])
 RANGES = 7
 """Number of ranges into which the numbers or dates of a field are divided."""
 
-_NO_MAP = {
-    "live": "there is no map of this index: its owner has to make one",
-    "previous": "there is no map of previous vectors: the model was not changed, or they were removed",
-}
-
 Area = Sequence[Sequence[float]]
-MapOf = Literal["live", "previous"]
-"""The map of an index, or that of the vectors that a change of the model replaced and that are still kept."""
 
 
 @dataclass(frozen=True)
@@ -56,45 +46,21 @@ class _Drawn:
     map: Map
     points: dict[str, int]  # by uri
     regions: list[dict[str, Any]]
-    model: str
 
 
 class Maps:
     """Reads a map when it is first requested, and again when a new map was drawn."""
 
     def __init__(self) -> None:
-        self._read: dict[tuple[str, MapOf], _Drawn] = {}
-        self._previous: dict[str, Searcher] = {}  # its store would otherwise be opened anew for each request
+        self._read: dict[str, _Drawn] = {}
         self._lock = threading.Lock()
 
     def describe(self, served: ServedIndex) -> dict[str, Any]:
         """Return the description of a map without its places."""
         drawn = self._drawn(served)
         documents, on_map = served.searcher.count(), len(drawn.points)
-        return {
-            "documents": on_map,
-            "outdated": 4 * abs(documents - on_map) >= on_map,
-            "regions": drawn.regions,
-            "previous": self._has_previous(served),
-        }
-
-    def previous(self, served: ServedIndex) -> dict[str, Any]:
-        """Return the map of the vectors that a change of the model replaced, with its places in the order of the points
-        of the index's own map. A document that is not on it has the place -1, -1."""
-        drawn, before = self._drawn(served), self._drawn(served, "previous")
-        points = [before.points.get(uri, -1) for uri in drawn.map.uris]
-        places = np.vstack((before.map.places, np.full((1, 2), -1, np.float32)))[points]
-        return {
-            "model": without_folders(before.model),
-            "documents": len(before.map.uris),
-            "regions": before.regions,
-            "places": base64.b64encode(places.astype("<f4").tobytes()).decode("ascii"),
-        }
-
-    def _has_previous(self, served: ServedIndex) -> bool:
-        with suppress(Problem, LikewiseError):  # previous vectors that cannot be read do not hide the map of the index
-            return bool(self._drawn(served, "previous"))
-        return False
+        outdated = 4 * abs(documents - on_map) >= on_map
+        return {"documents": on_map, "outdated": outdated, "regions": drawn.regions}
 
     def main_regions(self, served: ServedIndex) -> dict[str, Any]:
         """Return the largest regions with the documents nearest to the middle of each; empty without a map."""
@@ -151,37 +117,29 @@ class Maps:
         found = served.searcher.get_many(asked)
         return {"documents": [{"point": drawn.points.get(document.uri), **_card(document)} for document in found]}
 
-    def within(self, served: ServedIndex, area: Area, where: Where | None, of: MapOf = "live") -> Where:
-        """Return a filter for the documents inside a polygon on a map of the index that also pass `where`."""
-        drawn = self._drawn(served, of).map
+    def within(self, served: ServedIndex, area: Area, where: Where | None) -> Where:
+        """Return a filter for the documents inside a polygon on the map of the index that also pass `where`."""
+        drawn = self._drawn(served).map
         inside = [drawn.uris[point] for point in np.flatnonzero(contains(np.array(area), drawn.places))]
         chosen = In("uri", tuple(inside))
         return chosen if where is None else And((chosen, where))
 
-    def _searcher_of_previous(self, served: ServedIndex) -> Searcher | None:
-        if (searcher := searcher_of_previous(served.searcher)) is None:
-            self._previous.pop(served.name, None)
-        else:
-            self._previous[served.name] = searcher
-        return searcher
-
-    def _drawn(self, served: ServedIndex, of: MapOf = "live") -> _Drawn:
-        """Return the map of an index, or that of its previous vectors, as it is now.
+    def _drawn(self, served: ServedIndex) -> _Drawn:
+        """Return the map of an index as it is now.
 
         Raises:
-            Problem: 404, there is no such map.
+            Problem: 404, there is no map.
         """
-        searcher = served.searcher if of == "live" else self._searcher_of_previous(served)
-        record = searcher and searcher.map_record  # may wait for a database, and so not under the lock
+        record = served.searcher.map_record  # may wait for a database, and so not under the lock
         with self._lock:
-            read = self._read.pop((served.name, of), None)
-            if searcher is None or record is None or read is None or read.record != record:
-                drawn = searcher and searcher.map()
-                if not searcher or not drawn or not record:
-                    raise Problem(404, "no-map", _NO_MAP[of])
+            read = self._read.pop(served.name, None)
+            if record is None or read is None or read.record != record:
+                drawn = served.searcher.map()
+                if drawn is None or record is None:
+                    raise Problem(404, "no-map", "there is no map of this index: its owner has to make one")
                 points = {uri: point for point, uri in enumerate(drawn.uris)}
-                read = _Drawn(record, drawn, points, _outlined(drawn), str(searcher.recipe))
-            self._read[served.name, of] = read
+                read = _Drawn(record, drawn, points, _outlined(drawn))
+            self._read[served.name] = read
             return read
 
 

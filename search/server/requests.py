@@ -67,10 +67,6 @@ class WithArea(_Body):
         None,
         description="Corners [x, y] of a polygon on the map: no others are counted, listed or ranked.",
     )
-    area_of: Literal["live", "previous"] = Field(
-        "live",
-        description="The map of the polygon: of the index, or of the vectors of its previous model.",
-    )
 
 
 class _RankingRequest(_Body):

@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawn_maps import keep, replace_vectors
+from drawn_maps import keep
 from starlette.testclient import TestClient
 
 from indexer import Document, Index
 from indexer.map.file import NAME, Map
 from indexer.map.regions import Region, nearest_middle
-from indexer.stores.addresses.open import open_store
 from indexer.stores.port import FieldValues
 from search.served import without_folders
 from search.server.maps import _outlined, _ranges, contains
@@ -43,7 +42,6 @@ def test_places_regions_and_titles(client: TestClient) -> None:
     assert answered == {
         "documents": 4,
         "outdated": False,
-        "previous": False,
         "regions": [{"x": 0.5, "y": 0.5, "level": 0, "documents": 4, "terms": ["sky", "bread"]}],
     }
     np.testing.assert_allclose(sorted(set(map(tuple, np.abs(np.round(area, 3))))), [(0, 0), (0, 1), (1, 0)])
@@ -128,40 +126,6 @@ def test_points_that_pass_a_filter_are_told(client: TestClient) -> None:
 def test_models_are_named_without_folders_of_this_machine() -> None:
     names = ("/srv/models/old", "./old", "~/old", "maker/old", "old")
     assert [without_folders(name) for name in names] == ["old", "old", "old", "maker/old", "old"]
-
-
-def test_the_map_of_the_previous_model_has_the_same_points(
-    open_client: Callable[..., TestClient], mapped: Path, encoder: Any
-) -> None:
-    client = open_client({"papers": mapped})
-    assert (client.get(MAP).json()["previous"], client.get(f"{MAP}/previous").status_code) == (False, 404)
-    replace_vectors(mapped, encoder, [Document(uri, uri) for uri in ("sun", "erde", "bread")])
-    assert client.get(f"{MAP}/previous").status_code == 404  # the new vectors have no map yet
-    keep(mapped, Map(("bread", "erde", "sun"), PLACES[1:], (Region(0.5, 0.5, 0, 3, ("bread",)),)))
-    assert client.get(MAP).json()["previous"] is True
-    previous = client.get(f"{MAP}/previous").json()
-    assert previous["model"] == without_folders(encoder.recipe.model)
-    assert (previous["documents"], [each["terms"] for each in previous["regions"]]) == (4, [["sky", "bread"]])
-    places = np.frombuffer(b64decode(previous["places"]), "<f4").reshape(-1, 2)
-    np.testing.assert_array_equal(places, PLACES[[3, 2, 1]])  # moon is gone
-    left = {"area": [[-0.5, -0.5], [0.5, -0.5], [0.5, 1.5], [-0.5, 1.5]]}
-    found = {
-        of: [hit["uri"] for hit in client.post("/v1/indexes/papers/list", json=left | {"area_of": of}).json()["hits"]]
-        for of in ("live", "previous")
-    }
-    assert found == {"live": ["erde", "sun"], "previous": ["bread", "erde"]}
-    matching = client.post(f"{MAP}/matching", json=left | {"area_of": "previous"}).json()["points"]
-    assert list(b64decode(matching)) == [1, 1, 0]
-    catalog = mapped / "previous" / "catalog.db"
-    whole = catalog.read_bytes()
-    catalog.write_bytes(b"damaged" + whole[7:])
-    described = open_client({"papers": mapped}).get(MAP)  # previous vectors that cannot be read do not hide it
-    assert (described.status_code, described.json()["previous"]) == (200, False)
-    catalog.write_bytes(whole)
-    open_store(mapped).engine.discard("previous")
-    assert (client.get(MAP).json()["previous"], client.get(f"{MAP}/previous").status_code) == (False, 404)
-    refused = client.post("/v1/indexes/papers/list", json=left | {"area_of": "previous"})
-    assert (refused.status_code, refused.json()["slug"]) == (404, "no-map")
 
 
 def test_an_area_is_a_filter(client: TestClient) -> None:

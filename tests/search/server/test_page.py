@@ -18,7 +18,7 @@ import numpy as np
 import pdf_files
 import pytest
 from chromium import CHROMIUM, FLAGS, serving_here
-from drawn_maps import keep, replace_vectors
+from drawn_maps import keep
 from starlette.testclient import TestClient
 
 from indexer import Document, Index
@@ -1211,10 +1211,10 @@ def ink(tab: Tab, x: float, y: float) -> list[int]:
     return list(tab.page.evaluate(script, [x, y]))
 
 
-def await_drawing(tab: Tab, before: int = 1, canvas: str = "#map-canvas") -> int:
+def await_drawing(tab: Tab, before: int = 1) -> int:
     """Wait until the map was drawn more often than this, and return how often it was."""
     for _ in range(200):
-        if (drawn := int(tab.page.locator(canvas).get_attribute("data-drawn") or 0)) > before:
+        if (drawn := int(tab.page.locator("#map-canvas").get_attribute("data-drawn") or 0)) > before:
             return drawn
         tab.page.wait_for_timeout(25)
     raise AssertionError("the map is not drawn")
@@ -1310,60 +1310,6 @@ def test_the_map_is_moved_with_keys_and_buttons(tab: Tab) -> None:
     with tab.page.expect_download() as saved:
         tab.page.get_by_role("button", name="Save as picture").click()
     assert saved.value.suggested_filename == "numbers-map.png"
-
-
-@in_browser
-def test_the_map_of_the_previous_model_is_beside_it_with_one_selection(
-    open_tab: Callable[..., Tab], tmp_path: Path, module_encoder: Any
-) -> None:
-    folder = tmp_path / "numbers.index"
-    with Index.create(folder, model=module_encoder) as index:
-        index.add(FLOOD)
-    uris = tuple(document.uri for document in FLOOD)
-    places = np.array([[number % 6 / 5, number // 6 / 4] for number in range(30)], np.float32)
-    halves = (Region(0.2, 0.5, 0, 15, ("left",)), Region(0.8, 0.5, 0, 15, ("right",)))
-    keep(folder, Map(uris, places, halves))
-    replace_vectors(folder, module_encoder, FLOOD)
-    keep(folder, Map(uris, places[:, ::-1], (Region(0.5, 0.2, 0, 15, ("low",)), Region(0.5, 0.8, 0, 15, ("high",)))))
-    with serving_here(create_app({"numbers": str(folder)})) as port:
-        tab = open_tab(Site(port, {}))
-        tab.go("?view=map")
-        await_drawing(tab)
-        expect(tab.page.locator("#map-previous")).to_be_hidden()
-        tab.page.get_by_label("Previous model beside it").check()
-        expect(tab.page.locator("#map-previous-model")).to_contain_text("Before: words")
-        tab.page.locator("#question").fill("number 7 of many")  # both maps light its hits
-        expect(tab.page.locator("#map-documents a")).to_have_count(10)
-        tab.page.locator("#question").fill("")
-        tab.page.get_by_role("button", name="Show all").click()
-        previous = tab.page.locator("#map-previous-canvas")
-        await_drawing(tab, 1, "#map-previous-canvas")
-        box = previous.bounding_box()
-        assert box is not None
-        left, top, width, height = box["x"] + 24, box["y"] + 24, box["width"] - 48, box["height"] - 48
-        tab.page.mouse.move(left + 0.4 * width, top + 0.25 * height)
-        expect(tab.page.locator("#map-previous .map-card")).to_have_text("Number 20Number 20 of many.")
-        tab.page.get_by_role("button", name="Draw an area").click()
-        for at, (x, y) in enumerate([(-0.02, -0.02), (0.1, -0.02), (0.1, 1.02), (-0.02, 1.02)]):  # 0, 6, 12, 18, 24
-            tab.page.mouse.move(left + x * width, top + y * height, steps=4)
-            if not at:
-                tab.page.mouse.down()
-        tab.page.mouse.up()
-        expect(tab.page.locator("#map-listed-title")).to_have_text("The area: 5 documents")
-        titles = sorted(tab.page.locator("#map-documents a").all_inner_texts())
-        assert titles == ["Number 0", "Number 12", "Number 18", "Number 24", "Number 6"]
-        assert {"area_of=previous", "beside=previous"} <= set(tab.query.split("&"))
-        tab.page.reload()
-        expect(tab.page.locator("#map-listed-title")).to_have_text("The area: 5 documents")
-        for _ in range(100):  # the selected points are lit in the other map too, where they are the lowest row
-            if ink(tab, 0.25, 0)[3] > 100 > ink(tab, 0.25, 0.4)[3]:
-                break
-            tab.page.wait_for_timeout(25)
-        assert ink(tab, 0.25, 0)[3] > 100 > ink(tab, 0.25, 0.4)[3]
-        assert violations(tab.page) == []
-        tab.page.get_by_role("link", name="Search in it").click()
-        expect(tab.page.locator("#status")).to_have_text("All 5 documents that pass the filters")
-        tab.page.goto("about:blank")
 
 
 @in_browser

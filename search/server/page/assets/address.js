@@ -9,7 +9,7 @@ const MOST_HITS = 200;
 
 /** The state of a page that was asked nothing. A pick is a condition that was chosen: [field, operator, value]. */
 export const EMPTY = Object.freeze({
-  view: "search", index: "", q: "", mode: "", with: "", where: "", picks: [], k: HITS, open: "", at: "", from: "", area: null, area_of: "live", named: "", at_map: "", beside: "",
+  view: "search", index: "", q: "", mode: "", with: "", where: "", picks: [], k: HITS, open: "", at: "", from: "", area: null, named: "", at_map: "",
   like: [], unlike: [], sort: "newest", literal: false,
 });
 
@@ -32,8 +32,6 @@ export function readAddress(query) {
     at: /^\d+-\d+$/.test(text("at")) ? text("at") : "",
     from: text("from"),
     area: isAll ? null : readArea(text("area")),
-    area_of: text("area_of") === "previous" ? "previous" : "live",
-    beside: text("beside") === "previous" ? "previous" : "",
     named: text("area") ? text("named") : "",
     at_map: /^-?[\d.]+_-?[\d.]+_[\d.]+$/.test(text("at_map")) ? text("at_map") : "",
     like: isAll ? [] : given.getAll("like"),
@@ -46,7 +44,7 @@ export function readAddress(query) {
 /** Return the address of a state, relative to the page: only what differs from the empty state is in it. */
 export function addressOf(state) {
   const given = new URLSearchParams();
-  for (const name of ["view", "index", "q", "mode", "with", "where", "k", "open", "at", "named", "at_map", "beside", "area_of", "sort", "literal"]) {
+  for (const name of ["view", "index", "q", "mode", "with", "where", "k", "open", "at", "named", "at_map", "sort", "literal"]) {
     if (state[name] !== EMPTY[name]) given.set(name, state[name]);
   }
   if (state.open && state.from) given.set("from", state.from);
@@ -59,7 +57,7 @@ export function addressOf(state) {
 
 /** Return whether two states ask the service the same question. */
 export function asksTheSame(one, other) {
-  const shown = { view: "", open: "", at: "", from: "", named: "", at_map: "", beside: "" };
+  const shown = { view: "", open: "", at: "", from: "", named: "", at_map: "" };
   const asked = (state) => JSON.stringify({ ...state, ...shown, q: state.q.trim(), where: state.where.trim() });
   return asked(one) === asked(other);
 }

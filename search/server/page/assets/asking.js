@@ -45,7 +45,7 @@ export function bodyOf(state) {
   }
   const where = filterOf(state);
   if (where) body.where = where;
-  if (state.area) Object.assign(body, { area: state.area, area_of: state.area_of });
+  if (state.area) body.area = state.area;
   return body;
 }
 
@@ -90,7 +90,7 @@ export class Asking {
           if (explained && !signal.aborted) this.explain(explained);
           const name = state.index !== ALL && named(state.q.trim());
           const where = body.where ? `(${name}) and (${body.where})` : name;
-          const files = name && await listDocuments(state.index, { k: NAMED, where, sort: "title", area: body.area, area_of: body.area_of }, signal);
+          const files = name && await listDocuments(state.index, { k: NAMED, where, sort: "title", area: body.area }, signal);
           if (files && !signal.aborted) this.showNamed(files);
         } catch {
           // The hits are shown already, and the next request says what is wrong.

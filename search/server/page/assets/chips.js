@@ -4,7 +4,7 @@ import { button, byId, element } from "./element.js";
 import { lastPart, samePick } from "./conditions.js";
 import { describePick } from "./filters.js";
 
-const NOTHING = { where: "", picks: [], area: null, area_of: "live", named: "", like: [], unlike: [], literal: false };
+const NOTHING = { where: "", picks: [], area: null, named: "", like: [], unlike: [], literal: false };
 
 export class Chips {
   #removed = null; // what to choose to undo the last removal
@@ -34,7 +34,7 @@ export class Chips {
         `${name} ${this.titleOf(uri)}`, { [name]: state[name].filter((other) => other !== uri) },
       ])),
       ...(state.literal ? [["the question as it stands", { literal: false }]] : []),
-      ...(state.area ? [[state.named || "an area of the map", { area: null, area_of: "live", named: "" }]] : []),
+      ...(state.area ? [[state.named || "an area of the map", { area: null, named: "" }]] : []),
     ];
     const items = conditions.map(([text, without]) => this.#button(text, `Remove the filter: ${text}`, () => this.#remove(state, without), " ×"));
     if (conditions.length > 1) items.push(this.#button("Remove all", "Remove all filters", () => this.#remove(state, NOTHING)));

@@ -1,11 +1,11 @@
-// The view of the map, and of that of the previous model beside it: what they show, and what keys and pointers do.
+// The view of the map: what it shows, and what keys and pointers do.
 
 import { button, byId, element, save } from "./element.js";
 import { groupsOf, nameOf } from "./groups.js";
 import { entryOf, titleOf } from "./hits.js";
 import { inkOf, OTHER, Picture, regionName } from "./picture.js";
 import { counted, shownValue } from "./sentences.js";
-import { getColours, getMap, getMatching, getPlaces, getPreviousMap, nameDocuments, Refused, search } from "./service.js";
+import { getColours, getMap, getMatching, getPlaces, nameDocuments, Refused, search } from "./service.js";
 
 const HITS = 10;
 const LISTED = 20; // documents of an area that are listed
@@ -17,8 +17,6 @@ const placeOf = ({ places }, point) => [places[2 * point], places[2 * point + 1]
 
 const swatch = (background) => element("span", { className: "swatch", aria: { hidden: "true" }, style: `background: ${background}` });
 
-const cardOf = ({ canvas }) => canvas.nextElementSibling;
-
 export class MapView {
   #index = "";
   #asked = "";
@@ -29,63 +27,37 @@ export class MapView {
   #filtered = "";
   #remembering = null;
   #hovered = -1;
-  #fitted = null; // the picture that will show what was chosen in it
-  #hasPrevious = false;
-  #previousOf = ""; // the index of which the previous map is shown
+  #isFitting = false; // whether to show all of the region that was chosen
 
-  /** `actions`: `open(uri)`, `href(uri)`, `setArea(corners or null, name, map)`, `setBeside(map)`, `remember(view)`, `pick(picks)`, `trouble(error)`. */
+  /** `actions`: `open(uri)`, `href(uri)`, `setArea(corners or null, name)`, `remember(view)`, `pick(picks)`, `trouble(error)`. */
   constructor(actions) {
     this.actions = actions;
     this.canvas = byId("map-canvas");
     this.picture = new Picture(this.canvas, (points) => this.#fetchTitles(points));
-    this.previous = new Picture(byId("map-previous-canvas"), (points) => this.#fetchTitles(points));
-    this.previous.titles = this.picture.titles;
-    this.pictures = [this.picture, this.previous]; // both have the same points, at different places
     this.#listen();
   }
 
   /** Show the map of an index with the hits of a question (as the service gets it, or null), and the filter and area of the state. */
-  async show({ name: index, model }, state, asked, filter) {
+  async show({ name: index }, state, asked, filter) {
     if (!this.#isLassoing || !this.#pointers.size) { // otherwise an area is being drawn
-      for (const picture of this.pictures) picture.lasso = state.area_of === this.#nameOf(picture) ? state.area : null;
-      this.pictures.forEach((picture) => { picture.isOfRegion = Boolean(state.named); });
+      this.picture.lasso = state.area;
+      this.picture.isOfRegion = Boolean(state.named);
     }
     if (index !== this.#index) await this.#load(index, state.at_map);
     if (this.#index === index && this.picture.count) {
-      await this.#showPrevious(index, model, Boolean(state.beside) || (Boolean(state.area) && state.area_of === "previous")).catch(this.actions.trouble);
       await Promise.all([this.#filter(index, filter), this.#ask(index, asked, state.at_map)]);
       const { matching } = this.picture;
-      if (matching) this.#fitted?.showAll(Array.from(matching.keys()).filter((point) => matching[point]).map((point) => placeOf(this.#fitted, point)));
-      this.#fitted = null;
+      if (matching && this.#isFitting) this.picture.showAll(Array.from(matching.keys()).filter((point) => matching[point]).map((point) => placeOf(this.picture, point)));
+      this.#isFitting = false;
       if (!asked) await this.#listArea(state);
     }
-    this.#draw();
+    this.picture.draw();
   }
 
-  /** Change members of both pictures, and draw them. */
+  /** Change members of the picture, and draw it. */
   #set(members) {
-    this.pictures.forEach((picture) => Object.assign(picture, members));
-    this.#draw();
-  }
-
-  #draw() {
-    this.pictures.forEach((picture) => picture.draw());
-  }
-
-  /** Show the map of the previous model's vectors beside the map, if there is one. Points have the colours of the map. */
-  async #showPrevious(index, model, isOn) {
-    byId("map-beside").hidden = !this.#hasPrevious;
-    byId("map-beside").firstElementChild.checked = isOn;
-    for (const id of ["map-previous", "map-model"]) byId(id).hidden = !isOn || !this.#hasPrevious;
-    byId("map-model").textContent = byId("map-model").hidden ? "" : `Now: ${model}`;
-    if (!isOn || !this.#hasPrevious || this.#previousOf === index) return;
-    const described = await getPreviousMap(index);
-    if (this.#index !== index) return;
-    this.#previousOf = index;
-    this.previous.setPlaces(described.places, described.regions);
-    this.previous.regionOf = this.picture.regionOf;
-    byId("map-previous-model").textContent = `Before: ${described.model}, in the colours of now`;
-    this.previous.canvas.setAttribute("aria-label", `Map of the previous model: ${counted(described.documents, "document")}`);
+    Object.assign(this.picture, members);
+    this.picture.draw();
   }
 
   async #load(index, view) {
@@ -101,7 +73,6 @@ export class MapView {
       this.#set({ colours: null, isScale: false });
       this.picture.titles.clear();
       this.picture.setPlaces(places, described.regions);
-      [this.#hasPrevious, this.#previousOf] = [described.previous, ""];
       if (view) this.picture.show(...view.split("_").map(Number));
       byId("map-size").textContent = described.outdated
         ? `${counted(described.documents, "document")}; a quarter or more has changed since the map was drawn`
@@ -144,14 +115,9 @@ export class MapView {
   }
 
   /** Make a region the filter, and show it. */
-  #choose(region, picture = this.picture) {
-    this.#fitted = picture;
-    this.actions.setArea(region.area, regionName(region), this.#nameOf(picture));
-  }
-
-  /** Return the name that the service has for the map of a picture. */
-  #nameOf(picture) {
-    return picture === this.picture ? "live" : "previous";
+  #choose(region) {
+    this.#isFitting = true;
+    this.actions.setArea(region.area, regionName(region));
   }
 
   /** Dim the points that the filters leave out. */
@@ -185,19 +151,18 @@ export class MapView {
       for (const hit of hits) this.picture.titles.set(hit.point, hit);
       this.#set({ hits: hits.map((hit) => hit.point) });
       this.#list("Hits", hits);
-      if (!isFirst) this.pictures.forEach((picture) => picture.showAll(picture.hits.map((point) => placeOf(picture, point))));
+      if (!isFirst) this.picture.showAll(this.picture.hits.map((point) => placeOf(this.picture, point)));
     } catch (error) {
       if (!signal.aborted) this.actions.trouble(error);
     }
   }
 
   /** List the documents of the area that are nearest to its middle. */
-  async #listArea({ area, area_of: of, named }) {
-    const picture = of === "live" ? this.picture : this.previous;
+  async #listArea({ area, named }) {
     const { matching, count } = this.picture;
     if (!area || !matching) return this.#list("", []);
     const middle = [0, 1].map((axis) => area.reduce((sum, corner) => sum + corner[axis], 0) / area.length);
-    const distance = (point) => Math.hypot(...placeOf(picture, point).map((value, axis) => value - middle[axis]));
+    const distance = (point) => Math.hypot(...placeOf(this.picture, point).map((value, axis) => value - middle[axis]));
     const points = Array.from({ length: count }, (_, point) => point).filter((point) => matching[point]);
     const nearest = points.sort((one, other) => distance(one) - distance(other)).slice(0, LISTED);
     if (nearest.some((point) => !this.picture.titles.get(point))) await this.#fetchTitles(nearest);
@@ -217,7 +182,7 @@ export class MapView {
     for (const point of asked) this.picture.titles.set(point, null); // asked for once
     try {
       for (const each of await nameDocuments(this.#index, { points: asked })) this.picture.titles.set(each.point, each);
-      this.#draw();
+      this.picture.draw();
     } catch (error) {
       this.actions.trouble(error);
     }
@@ -246,66 +211,51 @@ export class MapView {
   // keys and pointers
 
   #listen() {
-    const { picture, pictures } = this;
-    const zoom = (factor) => pictures.forEach((each) => each.zoomBy(factor));
+    const { picture, canvas } = this;
     byId("map-colour").addEventListener("change", (event) => this.#colour(event.target.value).catch(this.actions.trouble));
-    byId("map-beside").addEventListener("change", (event) => this.actions.setBeside(event.target.checked ? "previous" : ""));
-    byId("map-reset").addEventListener("click", () => pictures.forEach((each) => each.reset()));
-    byId("map-in").addEventListener("click", () => zoom(1.6));
-    byId("map-out").addEventListener("click", () => zoom(1 / 1.6));
+    byId("map-reset").addEventListener("click", () => picture.reset());
+    byId("map-in").addEventListener("click", () => picture.zoomBy(1.6));
+    byId("map-out").addEventListener("click", () => picture.zoomBy(1 / 1.6));
     byId("map-lasso").addEventListener("click", () => this.#setLassoing(!this.#isLassoing));
     byId("map-save").addEventListener("click", () => this.#save());
     picture.moved = () => {
       clearTimeout(this.#remembering);
       this.#remembering = setTimeout(() => this.actions.remember([...picture.center, picture.zoom].map((value) => value.toFixed(3)).join("_")), REMEMBER_MS);
     };
-    pictures.forEach((each) => this.#listenTo(each));
-  }
-
-  #listenTo(picture) {
-    const { canvas } = picture;
     canvas.addEventListener("wheel", (event) => {
       event.preventDefault();
       picture.zoomAt(Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.002)), event.offsetX, event.offsetY);
     }, { passive: false });
-    canvas.addEventListener("pointerdown", (event) => this.#down(event, picture));
-    canvas.addEventListener("pointermove", (event) => this.#move(event, picture));
-    canvas.addEventListener("pointerup", (event) => this.#up(event, picture));
+    canvas.addEventListener("pointerdown", (event) => this.#down(event));
+    canvas.addEventListener("pointermove", (event) => this.#move(event));
+    canvas.addEventListener("pointerup", (event) => this.#up(event));
     canvas.addEventListener("pointerleave", () => {
-      this.#point(-1, picture);
-      cardOf(picture).hidden = true;
+      this.#hovered = -1;
+      byId("map-card").hidden = true;
     });
     canvas.addEventListener("pointercancel", (event) => this.#pointers.delete(event.pointerId));
-    canvas.addEventListener("keydown", (event) => this.#key(event, picture));
-  }
-
-  /** Ring a point, or none (-1), in the other picture. */
-  #point(point, picture) {
-    this.#hovered = point;
-    const other = this.pictures.find((each) => each !== picture);
-    if (other.pointed === point) return;
-    other.pointed = point;
-    other.draw();
+    canvas.addEventListener("keydown", (event) => this.#key(event));
   }
 
   #setLassoing(isOn) {
     this.#isLassoing = isOn;
     byId("map-lasso").setAttribute("aria-pressed", String(isOn));
-    this.pictures.forEach(({ canvas }) => canvas.classList.toggle("lassoing", isOn));
+    this.canvas.classList.toggle("lassoing", isOn);
   }
 
-  #down(event, picture) {
-    picture.canvas.setPointerCapture(event.pointerId);
+  #down(event) {
+    this.canvas.setPointerCapture(event.pointerId);
     this.#pointers.set(event.pointerId, [event.offsetX, event.offsetY]);
     this.#moved = 0;
-    if (this.#isLassoing) picture.lasso = [picture.placeAt(event.offsetX, event.offsetY)];
+    if (this.#isLassoing) this.picture.lasso = [this.picture.placeAt(event.offsetX, event.offsetY)];
   }
 
-  #move(event, picture) {
+  #move(event) {
+    const { picture } = this;
     const before = this.#pointers.get(event.pointerId);
     const now = [event.offsetX, event.offsetY];
     if (!before) {
-      this.#hover(event, picture);
+      this.#hover(event);
       return;
     }
     this.#moved += Math.hypot(now[0] - before[0], now[1] - before[1]);
@@ -322,7 +272,8 @@ export class MapView {
     this.#pointers.set(event.pointerId, now);
   }
 
-  async #up(event, picture) {
+  async #up(event) {
+    const { picture } = this;
     const wasDown = this.#pointers.delete(event.pointerId);
     if (!wasDown) return;
     if (this.#isLassoing) {
@@ -330,42 +281,42 @@ export class MapView {
       this.#setLassoing(false);
       const step = Math.ceil(corners.length / LASSO_CORNERS);
       const kept = corners.filter((_, at) => at % step === 0).map((corner) => corner.map((value) => Number(value.toFixed(4))));
-      this.actions.setArea(kept.length >= 3 ? kept : null, "", this.#nameOf(picture));
+      this.actions.setArea(kept.length >= 3 ? kept : null, "");
     } else if (this.#moved < 4) {
       const point = picture.pointAt(event.offsetX, event.offsetY);
       const region = picture.regionNamedAt(event.offsetX, event.offsetY);
-      if (point < 0 && region) this.#choose(region, picture);
+      if (point < 0 && region) this.#choose(region);
       if (point < 0) return;
-      if (!this.picture.titles.get(point)) await this.#fetchTitles([point]);
-      const document_ = this.picture.titles.get(point);
+      if (!picture.titles.get(point)) await this.#fetchTitles([point]);
+      const document_ = picture.titles.get(point);
       if (document_) this.actions.open(document_.uri);
     }
   }
 
   /** Show a card with the document under the pointer. */
-  async #hover(event, picture) {
+  async #hover(event) {
+    const { picture, canvas } = this;
     const [px, py] = [event.offsetX, event.offsetY];
     const point = picture.pointAt(px, py);
-    const card = cardOf(picture);
-    picture.canvas.classList.toggle("pointing", point >= 0 || Boolean(picture.regionNamedAt(px, py)));
-    this.#point(point, picture);
-    if (point >= 0 && !this.picture.titles.has(point)) await this.#fetchTitles([point]);
-    const known = this.#hovered === point && point >= 0 ? this.picture.titles.get(point) : null;
+    const card = byId("map-card");
+    canvas.classList.toggle("pointing", point >= 0 || Boolean(picture.regionNamedAt(px, py)));
+    this.#hovered = point;
+    if (point >= 0 && !picture.titles.has(point)) await this.#fetchTitles([point]);
+    const known = this.#hovered === point && point >= 0 ? picture.titles.get(point) : null;
     card.hidden = !known;
     if (!known) return;
     card.replaceChildren(element("strong", { dir: "auto" }, titleOf(known)), element("span", { dir: "auto" }, known.text));
-    const right = px > picture.canvas.clientWidth / 2;
-    const low = py > picture.canvas.clientHeight / 2;
-    card.style.inset = `${low ? "auto" : `${py + 14}px`} ${right ? `${picture.canvas.clientWidth - px + 14}px` : "auto"} ${low ? `${picture.canvas.clientHeight - py + 14}px` : "auto"} ${right ? "auto" : `${px + 14}px`}`;
+    const right = px > canvas.clientWidth / 2;
+    const low = py > canvas.clientHeight / 2;
+    card.style.inset = `${low ? "auto" : `${py + 14}px`} ${right ? `${canvas.clientWidth - px + 14}px` : "auto"} ${low ? `${canvas.clientHeight - py + 14}px` : "auto"} ${right ? "auto" : `${px + 14}px`}`;
   }
 
   async #save() {
-    for (const picture of this.pictures.filter(({ canvas }) => canvas.clientWidth)) {
-      save(`${this.#index}-${picture === this.picture ? "" : "previous-"}map.png`, await picture.toFile());
-    }
+    save(`${this.#index}-map.png`, await this.picture.toFile());
   }
 
-  #key(event, picture) {
+  #key(event) {
+    const { picture } = this;
     const keys = {
       ArrowLeft: () => picture.pan(STEP, 0),
       ArrowRight: () => picture.pan(-STEP, 0),

@@ -51,8 +51,7 @@ let map = null; // its script is read when the map is first shown
 const mapActions = {
   open: (uri) => go({ open: uri, at: "" }),
   href: (uri) => addressOf({ ...state, open: uri, at: "" }),
-  setArea: (area, named, area_of) => choose({ area, named, area_of }),
-  setBeside: (beside) => go({ beside }),
+  setArea: (area, named) => choose({ area, named }),
   pick: (picks) => choose({ picks: [...state.picks.filter(([field]) => field !== picks[0][0]), ...picks] }),
   remember: (view) => state.view === "map" && go({ at_map: view }, { replace: true }),
   trouble: noticeTrouble,
@@ -96,7 +95,7 @@ function choose(changes) {
 
 function chooseIndex(name) {
   const view = name === ALL ? "search" : state.view; // each index has its own map
-  choose({ index: name, view, where: "", picks: [], area: null, area_of: "live", beside: "", like: [], unlike: [], open: "", at: "" });
+  choose({ index: name, view, where: "", picks: [], area: null, like: [], unlike: [], open: "", at: "" });
 }
 
 /** Close the document: the way back, where this page opened it. The browser goes back later: changes wait until then. */
@@ -182,7 +181,7 @@ async function drawMap(index) {
   byId("map-within").hidden = !state.area;
   byId("map-within").href = addressOf({ ...state, view: "search" });
   const filter = bodyOf({ ...state, q: "", like: [] });
-  map.show(index, state, state.q.trim() ? bodyOf({ ...state, like: [], unlike: [] }) : null, { where: filter.where, area: filter.area, area_of: filter.area_of });
+  map.show(index, state, state.q.trim() ? bodyOf({ ...state, like: [], unlike: [] }) : null, { where: filter.where, area: filter.area });
 }
 
 let fields = { fields: [], rare: [] };
@@ -190,7 +189,7 @@ let fieldsOf = ""; // the index whose fields are shown
 let askedCounts = ""; // what the counts at the fields were asked for
 
 /** Return the request for the values of a field, with some letters, under all conditions but those on the field itself. */
-const facetOf = (field, letters) => ({ field, where: filterOf(state, field, letters), ...(state.area && { area: state.area, area_of: state.area_of }) });
+const facetOf = (field, letters) => ({ field, where: filterOf(state, field, letters), ...(state.area && { area: state.area }) });
 
 /** Count the values of the fields that are shown, each under all conditions but those on the field itself. */
 async function count() {
@@ -355,7 +354,7 @@ async function drawAbout() {
   const drawn = () => drawOverview(byId("about"), index, overview.index === index.name ? overview : null, {
     ask: (text) => choose({ q: text }),
     choose: chooseIndex,
-    region: (at) => choose({ area: overview.regions[at].area, area_of: "live", named: overview.regions[at].name }),
+    region: (at) => choose({ area: overview.regions[at].area, named: overview.regions[at].name }),
     href: (uri) => addressOf({ ...state, open: uri }),
     open: (uri) => open({ uri }),
   });

@@ -8,7 +8,6 @@ const FAR = 2; // up to this zoom, many points are drawn as large cells
 const CELL = 6; // CSS pixels
 const SMALL_CELL = 2; // nearer than that
 const DIMMED = 0.25; // opacity of points that a filter leaves out
-const NOWHERE = -1; // x and y of a document that this map does not have
 const RINGS = [0, 10, 25, 45, 70, 100, 140, 190]; // distances at which a place for a name is looked for
 const AROUND = [[0, 1], [0, -1], [1, 0], [-1, 0], [1, 1], [-1, 1], [1, -1], [-1, -1]];
 
@@ -41,7 +40,6 @@ export class Picture {
   lasso = null; // corners on the map, while it is drawn and after it
   isOfRegion = false; // whether these are those of a region, whose outermost documents are on its border
   titles = new Map(); // by point
-  pointed = -1; // the point that is pointed at in the other map
   #scheduled = false;
   regionOf = null; // position of the largest region of each point, which colours it
   #named = []; // [region, box] of each name on the canvas
@@ -84,7 +82,6 @@ export class Picture {
 
   /** Show the part of the map with most of some places, [x, y] each: without the outermost twentieth of many. */
   showAll(places) {
-    places = places.filter(([x]) => x !== NOWHERE);
     if (!places.length) return;
     const cut = Math.floor(places.length / 20);
     const [[left, right], [bottom, top]] = [0, 1].map((axis) => places.map((place) => place[axis]).sort((one, other) => one - other))
@@ -203,7 +200,6 @@ export class Picture {
     else this.#drawDensity(visible, palette);
     const names = new Names(context, style, canvas, this.#occupied(visible));
     this.#drawHits(style, names);
-    this.#drawPointed(style);
     this.#named = this.#drawRegions(names);
     this.#drawTitles(visible, names);
     canvas.dataset.drawn = String(Number(canvas.dataset.drawn ?? 0) + 1);
@@ -318,21 +314,14 @@ export class Picture {
     context.stroke();
   }
 
-  /** Draw a circle around a point; return its position. */
-  #circle(point, radius) {
-    const [px, py] = this.positionOf(this.places[2 * point], this.places[2 * point + 1]);
-    this.context.beginPath();
-    this.context.arc(px, py, radius, 0, 2 * Math.PI);
-    return [px, py];
-  }
-
   #drawHits(style, names) {
     const { context } = this;
-    const placed = this.hits.map((point, at) => ({ point, number: String(at + 1) })).filter(({ point }) => this.places[2 * point] !== NOWHERE);
+    const placed = this.hits.map((point, at) => [point, String(at + 1), ...this.positionOf(this.places[2 * point], this.places[2 * point + 1])]);
     Object.assign(context, { lineWidth: 2, font: `650 11px ${style.fontFamily}`, textAlign: "center", textBaseline: "middle" });
     context.strokeStyle = style.getPropertyValue("--surface");
-    for (const { point, number } of placed.toReversed()) {
-      const [px, py] = this.#circle(point, 10);
+    for (const [, number, px, py] of placed.toReversed()) {
+      context.beginPath();
+      context.arc(px, py, 10, 0, 2 * Math.PI);
       context.fillStyle = style.getPropertyValue("--ink");
       context.fill();
       context.stroke();
@@ -340,20 +329,10 @@ export class Picture {
       context.fillText(number, px, py);
       names.take(px, py, 11);
     }
-    for (const { point } of placed) {
+    for (const [point, , px, py] of placed) {
       const title = this.titles.get(point)?.title;
-      const [px, py] = this.positionOf(this.places[2 * point], this.places[2 * point + 1]);
       if (title) names.write(shortened(title), px, py, { weight: 550, apart: 22, rings: 4 });
     }
-  }
-
-  /** Draw a ring around the point that the pointer is at in the other map. */
-  #drawPointed(style) {
-    if (this.pointed < 0 || this.places[2 * this.pointed] === NOWHERE) return;
-    this.#circle(this.pointed, 12);
-    this.context.lineWidth = 3;
-    this.context.strokeStyle = style.getPropertyValue("--ink");
-    this.context.stroke();
   }
 
   #drawTitles(visible, names) {

@@ -92,12 +92,6 @@ export const getPlaces = async (index) => new Float32Array(await request(`${of(i
 /** Return the bytes that an answer has as base64. */
 const bytesOf = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 
-/** Return the map of the previous model's vectors, with x and y of every point of the map of the index. */
-export async function getPreviousMap(index) {
-  const { places, ...described } = await request(`${of(index)}/map/previous`);
-  return { ...described, places: new Float32Array(bytesOf(places).buffer) };
-}
-
 /** Return for each point whether its document passes a filter and lies in an area. */
 export const getMatching = async (index, body) => bytesOf((await request(`${of(index)}/map/matching`, { body })).points);
 
