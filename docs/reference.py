@@ -69,7 +69,7 @@ def _blocks(name: str, command: click.Command) -> Iterator[str]:
     # As in click's help, a paragraph that begins with \b keeps its lines: these are the examples.
     for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
         lines = paragraph.removeprefix("\b\n")
-        language = "sh" if lines.startswith("likewise ") else "yaml" if lines.lstrip().startswith("- ") else ""
+        language = "sh" if lines.startswith("likewise ") else ""
         yield paragraph if lines == paragraph else f"```{language}\n{textwrap.dedent(lines)}\n```"
     for rare in (False, True):
         listed = [option for option in options(command) if isinstance(option, RareOption) == rare]

@@ -22,7 +22,7 @@ GROUPS = {
     "Look after": (
         *("info", "remove", "check", "compact", "backup", "copy", "export", "migrate", "compile", "cache", "doctor"),
     ),
-    "Measure": ("evaluate", "compare", "diff", "expect", "tune"),
+    "Measure": ("evaluate", "compare", "tune"),
     "Look inside": ("tokens", "model", "embed", "pairs", "map"),
 }
 """The commands by what a person wants, in the order of the help: frequent ones first."""
@@ -45,7 +45,6 @@ _FINISHING = frozenset(
         "backup",
         "copy",
         "tune",
-        "expect",
     }
 )
 """Commands that finish even if nobody reads their output, because they change something or answer by their exit

@@ -1,1 +1,1 @@
-"""Evaluation: judgments and measures, comparison of models, expectations, and tuning."""
+"""Evaluation: judgments and measures, comparison of models, and tuning."""

@@ -39,7 +39,7 @@ class IndexesAnswer(_Answer):
     """Every index that is served."""
 
     indexes: list[IndexAnswer]
-    writable: bool = Field(description="Whether the service takes documents and judgments.")
+    writable: bool = Field(description="Whether the service takes documents.")
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,6 @@ from search.server.documents import Writers, get_documents, list_documents
 from search.server.embeddings import embed, list_models
 from search.server.guard import Guard, Rules, replay
 from search.server.json_response import JSONResponse, encode
-from search.server.judgments import Judgments
 from search.server.limits import ServiceLane
 from search.server.maps import Maps
 from search.server.metrics import CONTENT_TYPE, Metrics
@@ -55,7 +54,6 @@ from search.server.openapi import (
     MARKS,
     OPERATIONS,
     PAGE,
-    QUERY,
     URI,
     WHERE,
     describe_api,
@@ -458,27 +456,6 @@ class Service:
             return {"documents": served.searcher.count(where), "notes": served.filter_notes(where)}
 
         return JSONResponse(await self._ask(request, counted))
-
-    @operation("page", f"GET {_INDEX}/judgments", None, None, QUERY)
-    async def get_judgments(self, request: Request) -> Response:
-        """Return the judgments of a question."""
-        served = self._index(request)
-        if not self._writable:
-            return self._judged({})
-        question = requests.parameter(request, "query")
-        return self._judged(await self._searches.run(lambda: Judgments(served).of(question)))
-
-    @operation("page", f"PUT {_INDEX}/judgments", None, requests.JudgmentRequest)
-    async def judge(self, request: Request) -> Response:
-        """Say whether a document answers a question (if writable)."""
-        served = self._index(request)
-        self._require_writable()
-        body = await requests.body_of(request, requests.JudgmentRequest)
-        return self._judged(await self._heavy.run(lambda: Judgments(served).judge(body.query, body.uri, body.grade)))
-
-    def _judged(self, grades: Mapping[str, int]) -> Response:
-        judged = [{"uri": uri, "grade": grade} for uri, grade in grades.items()]
-        return JSONResponse({"writable": self._writable, "judgments": judged})
 
     @operation("page", f"GET {_INDEX}/map")
     async def get_map(self, request: Request) -> Response:

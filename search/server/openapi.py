@@ -40,7 +40,6 @@ URI = {
     "description": "Uri of a document.",
 }
 FIELD = {**URI, "name": "field", "description": "A metadata field."}
-QUERY = {**URI, "name": "query", "description": "A question."}
 WHERE = {
     "name": "where",
     "in": "query",

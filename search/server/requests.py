@@ -242,16 +242,6 @@ class MatchingRequest(WithArea):
     where: Where = None
 
 
-class JudgmentRequest(_Body):
-    """Whether a document answers a question."""
-
-    query: Annotated[str, Field(min_length=1, max_length=limits.MAX_QUERY_CHARACTERS, pattern=r"\S")]
-    uri: Uri
-    grade: Annotated[int, Field(ge=0, le=1)] | None = Field(
-        description="1 if it answers, 0 if it does not, null to take a judgment back."
-    )
-
-
 class NewDocument(_Body):
     """A document to store."""
 

@@ -24,7 +24,7 @@ def test_the_help_groups_commands_by_what_a_person_wants(likewise: Callable[...,
     assert [groups[title][:3] for title in groups] == [
         ["index", "search", "similar"],
         ["info", "remove", "check"],
-        ["evaluate", "compare", "diff"],
+        ["evaluate", "compare", "tune"],
         ["tokens", "model", "embed"],
     ]
     assert sorted(name for names in groups.values() for name in names) == sorted(COMMANDS)

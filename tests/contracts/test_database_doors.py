@@ -70,8 +70,6 @@ DOORS = {
     "map": Door(("INDEX", "--json")),
     "evaluate": Door(("INDEX", "--queries", "QUERIES", "--qrels", "QRELS", "--json")),
     "tune": Door(("INDEX", "--queries", "QUERIES", "--qrels", "QRELS", "--json")),
-    "expect": Door(("INDEX", "EXPECT", "--json")),
-    "diff": Door(("INDEX", "INDEX", "--queries", "QUERIES", "--json")),
     "pairs": Door(("INDEX", "-n", "3", "--json")),
     "doctor": Door(("INDEX", "--json"), ("findings",)),
     "watch": Door(("INDEX", "NOTES", "--json")),
@@ -105,7 +103,6 @@ class Shelf:
         (folder / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in questions))
         judged = [f"{question['_id']}\t{str(question['text']).replace(' ', '-')}\t1\n" for question in questions]
         (folder / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(judged))
-        (folder / "expect.yaml").write_text("- question: stars\n  top 3: bread-1\n")
 
     def new(self, kind: str, command: str) -> str:
         name = f"{NAME} {command}"
@@ -118,7 +115,6 @@ class Shelf:
             "NOTES": str(self.folder / "notes"),
             "QUERIES": str(self.folder / "queries.jsonl"),
             "QRELS": str(self.folder / "qrels.tsv"),
-            "EXPECT": str(self.folder / "expect.yaml"),
         }
         return [values.get(argument, argument) for argument in arguments]
 
@@ -180,7 +176,7 @@ def test_a_command_with_a_dsn(command: str, likewise: Callable[..., Any], shelf:
         if door.before:
             assert likewise(*shelf.line(kind, command, door.before), stdin='{"id": "gone", "text": "soon"}').code == 0
         said = likewise(command, *shelf.line(kind, command, door.arguments))
-        assert said.code == (1 if command == "expect" else door.code), said.err
+        assert said.code == door.code, said.err
         assert "Traceback" not in said.err
         assert PASSWORD not in said.out + said.err
         if door.prints is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from asyncio import timeout
 from pathlib import Path
@@ -62,7 +63,21 @@ def test_the_blocks_that_need_no_framework(capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.usefixtures("in_folder")
 def test_the_blocks_are_all_run() -> None:
-    assert {package for package, _ in _BLOCK.findall(PAGE)} == {"", "fastapi", "async", "writer", "django", "pandas"}
+    packages = {"fastapi", "async", "writer", "django", "pytest", "pandas"}
+    assert {package for package, _ in _BLOCK.findall(PAGE)} == {"", *packages}
+
+
+@pytest.mark.usefixtures("in_folder")
+def test_the_regression_file() -> None:
+    run(blocks()[0], {})
+    (code,) = blocks("pytest")
+    Path("test_searches.py").write_text(code)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_searches.py"]
+    assert subprocess.run(command, check=False, capture_output=True).returncode == 0
+    with Index.open("notes.index") as index:
+        index.remove(["note-1"])
+    after = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert (after.returncode, "2 failed" in after.stdout) == (1, True), after.stdout
 
 
 @pytest.mark.usefixtures("in_folder")

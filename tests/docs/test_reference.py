@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
 import click
-import yaml
 
 from docs.reference import PAGE, _row, commands, options, page
 from search.cli.program import COMMANDS
@@ -36,14 +33,6 @@ def test_every_option_says_what_it_does() -> None:
     silent = [f"{name} {each.opts[0]}" for name, command in commands().items() for each in options(command)
               if not each.help]  # fmt: skip
     assert silent == []
-
-
-def test_every_yaml_example_is_yaml() -> None:
-    blocks = re.findall(r"^```yaml\n(.*?)^```$", page(), re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 1
-    ((question,),) = map(yaml.safe_load, blocks)
-    assert question["question"] == "how can I stop my bread from going stale"
-    assert (question["top 3"], question["above"]) == ("bread-storage", ["bread-storage", "bread-history"])
 
 
 def test_defaults_and_ranges_are_told_apart() -> None:

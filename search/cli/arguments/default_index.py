@@ -16,7 +16,7 @@ from search.cli.terminal.output import quoted, say
 DEFAULT_NAME = ".likewise"
 """Folder of the default index. Its name begins with a dot, so that it is never read as a source."""
 
-_TAKE_ANOTHER_INDEX = ("backup", "diff")
+_TAKE_ANOTHER_INDEX = ("backup",)
 """Commands whose argument after INDEX is the address of an index too."""
 
 

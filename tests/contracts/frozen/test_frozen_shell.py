@@ -327,32 +327,6 @@ def test_tune(world: Path, copy: Path, shell: Shell) -> None:
     assert learnt == ((str(said.json["lean"]),) if said.json["kept"] else None)
 
 
-def test_expect(world: Path, tmp_path: Path, shell: Shell) -> None:
-    good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
-    good.write_text("- question: river fish\n  top 1: bank\n  not in top 2: stale\n  mode: words\n")
-    bad.write_text("- question: river fish\n  top 1: stale\n  mode: words\n")
-    said = shell("expect", world / "x.index", good, "--json")
-    assert (said.code, said.json) == (0, {"ok": True, "expectations": 2, "broken": []})
-    said = shell("expect", world / "x.index", bad, "--json")
-    assert said.code == 1
-    assert said.json == {
-        "ok": False,
-        "expectations": 1,
-        "broken": [{"question": "river fish", "expected": "top 1: stale", "ranks": {"stale": None}, "found": ["bank"]}],
-    }
-
-
-def test_diff(world: Path, copy: Path, shell: Shell) -> None:
-    options = ("--queries", world / "queries.jsonl", "--mode", "words", "--json")
-    said = shell("diff", world / "x.index", copy, *options)
-    assert (said.code, said.json) == (0, {"questions": 10, "changed": [], "mean_rbo": 1.0})
-    shell("remove", copy, "bank")
-    said = shell("diff", world / "x.index", copy, *options).json
-    assert [row["query"] for row in said["changed"]] == ["q6"]
-    assert said["changed"][0] == {"query": "q6", "text": "river fish", "rbo": 0.0, "before": ["bank"], "after": []}
-    assert said["mean_rbo"] == pytest.approx(0.9)
-
-
 def test_pairs(world: Path, shell: Shell) -> None:
     said = shell("pairs", world / "x.index", "-n", "3", "--json").json
     assert said.keys() >= {"texts", "cut", "exact", "pairs", "repeated"}
@@ -487,6 +461,6 @@ def test_the_shell_has_these_commands(shell: Shell) -> None:
     assert said.code == 0
     for command in (
         *("index", "search", "similar", "show", "list", "remove", "info", "check", "compact", "evaluate", "compare"),
-        *("embed", "tokens", "model", "pairs", "compile", "tune", "expect", "diff", "backup", "export"),
+        *("embed", "tokens", "model", "pairs", "compile", "tune", "backup", "export"),
     ):
         assert f"\n  {command} " in said.out, command

@@ -24,7 +24,6 @@ from starlette.testclient import TestClient
 from indexer import Document, Index
 from indexer.map.file import Map
 from indexer.map.regions import Region
-from search.evaluation.measures import read_qrels, read_queries
 from search.server import create_app
 from search.server.page.page import FOLDER, POLICY
 
@@ -1149,39 +1148,11 @@ def test_two_modes_or_two_indexes_are_compared(tab: Tab) -> None:
 
 
 @in_browser
-def test_hits_are_judged_where_the_service_may_write(
-    open_tab: Callable[..., Tab], tmp_path: Path, module_encoder: Any
-) -> None:
-    folder = tmp_path / "papers.index"
-    with Index.create(folder, model=module_encoder) as index:
-        index.add(DOCUMENTS)
-    with serving_here(create_app({"papers": str(folder)}, writable=True)) as port:
-        tab = open_tab(Site(port, {}))
-        tab.go("?q=moon&mode=words")
-        hit = tab.page.locator("#hits > li").first
-        answers, not_at_all = (
-            hit.get_by_role("button", name=name, exact=True) for name in ("Answers", "Does not answer")
-        )
-        not_at_all.click()
-        expect(not_at_all).to_have_attribute("aria-pressed", "true")
-        answers.click()
-        expect(answers).to_have_attribute("aria-pressed", "true")
-        expect(not_at_all).to_have_attribute("aria-pressed", "false")
-        tab.page.reload()
-        expect(answers).to_have_attribute("aria-pressed", "true")
-        queries = read_queries(tmp_path / "papers.judgments" / "queries.jsonl")
-        (grades,) = read_qrels(tmp_path / "papers.judgments" / "qrels.tsv", queries).grades.values()
-        assert (list(queries.values()), grades) == (["moon"], {"moon": 1})
-        tab.page.goto("about:blank")
-
-
-@in_browser
-def test_without_writable_nothing_is_judged_or_compared(open_tab: Callable[..., Tab], site: Site) -> None:
+def test_without_writable_nothing_is_compared(open_tab: Callable[..., Tab], site: Site) -> None:
     with serving_here(create_app({"papers": str(site.folders["papers"])})) as port:
         tab = open_tab(Site(port, {}))
         tab.go("?q=moon&with=mode%3Dwords")
         expect(tab.page.locator(".sentence").first).to_be_visible()
-        expect(tab.page.get_by_role("button", name="Answers")).to_have_count(0)
         expect(tab.page.get_by_label("Compare with")).to_be_hidden()
         tab.page.goto("about:blank")
 

@@ -29,7 +29,6 @@ from starlette.testclient import TestClient
 from indexer import Document, Index
 from indexer.errors import BadInput, EndpointUnavailable, NotAnIndex
 from search import Query, Searcher
-from search.evaluation.measures import read_qrels, read_queries
 from search.hits import HIT_MEMBERS
 from search.marks import QuestionWords
 from search.served import _answer
@@ -297,37 +296,6 @@ def test_documents_are_put_and_deleted(writer: TestClient, papers: Path) -> None
     assert len(Searcher(papers)) == 4
 
 
-def test_judgments_are_written_for_evaluate_and_tune(writer: TestClient, papers: Path) -> None:
-    path = "/v1/indexes/papers/judgments"
-
-    def judge(query: str, uri: str, grade: int | None) -> Any:
-        return writer.put(path, json={"query": query, "uri": uri, "grade": grade}).json()
-
-    assert writer.get(path, params={"query": "full moon"}).json() == {"writable": True, "judgments": []}
-    assert judge("full moon", "moon", 1)["judgments"] == [{"uri": "moon", "grade": 1}]
-    judge(" full moon ", "sun", 0)
-    judge('ein "Kreis"\tum', "erde", 1)
-    assert judge("full moon", "bread", 1)["judgments"][2] == {"uri": "bread", "grade": 1}
-    kept = [{"uri": "moon", "grade": 1}, {"uri": "sun", "grade": 0}]
-    assert judge("full moon", "bread", None) == {"writable": True, "judgments": kept}
-    assert writer.get(path, params={"query": "full moon"}).json()["judgments"] == kept
-    folder = papers.with_name("papers.judgments")
-    queries = read_queries(folder / "queries.jsonl")
-    assert list(queries.values()) == ["full moon", 'ein "Kreis"\tum']
-    first, second = queries
-    assert read_qrels(folder / "qrels.tsv", queries).grades == {first: {"moon": 1, "sun": 0}, second: {"erde": 1}}
-    assert judge("a", "b\tc", 1)["slug"] == "bad-input"
-    assert writer.get(path).json()["slug"] == "bad-input"
-    for query, uri in (("full moon", "moon"), ("full moon", "sun"), ('ein "Kreis"\tum', "erde")):
-        judge(query, uri, None)
-    assert not (folder / "qrels.tsv").exists()
-    assert judge("full moon", "moon", 1)["judgments"] == [{"uri": "moon", "grade": 1}]
-    (folder / "qrels.tsv").write_text("nothing\n")
-    damaged = judge("full moon", "moon", 1)
-    assert damaged["slug"] == "judgments-damaged"
-    assert str(folder) not in damaged["detail"]
-
-
 def test_an_index_of_own_vectors_takes_no_documents(open_client: Callable[..., TestClient], own_vectors: Path) -> None:
     client = open_client({"v": own_vectors}, writable=True)
     refused = client.put("/v1/indexes/v/documents", json={"documents": [{"uri": "a", "text": "a"}]})
@@ -364,11 +332,7 @@ def test_a_metadata_field_that_cannot_be_stored_is_named(writer: TestClient) -> 
 def test_nothing_is_written_without_writable(client: TestClient, papers: Path) -> None:
     put = client.put(DOCUMENTS, json={"documents": [{"uri": "a", "text": "b"}]})
     deleted = client.delete(DOCUMENT, params={"uri": "moon"})
-    judged = client.put("/v1/indexes/papers/judgments", json={"query": "a", "uri": "moon", "grade": 1})
-    refused = [(403, "read-only")] * 3
-    assert [(answer.status_code, answer.json()["slug"]) for answer in (put, deleted, judged)] == refused
-    none = {"writable": False, "judgments": []}
-    assert client.get("/v1/indexes/papers/judgments", params={"query": "a"}).json() == none
+    assert [(answer.status_code, answer.json()["slug"]) for answer in (put, deleted)] == [(403, "read-only")] * 2
     assert len(Searcher(papers)) == 4
 
 

@@ -87,8 +87,7 @@ function drawHit(hit, rank, hits, values, actions, opened) {
         toggle,
         !hit.rows && button(`More like this${actions.ofAll ? ` in ${hit.index}` : ""}`, () => actions.like(hit)),
         actions.unlike && button("Less like this", () => actions.unlike(hit)),
-        button("Copy link", () => actions.copyLink(hit)),
-        element("span", { className: "judge", role: "group", aria: { label: "Your judgment" } })),
+        button("Copy link", () => actions.copyLink(hit))),
       why));
 }
 

@@ -9,7 +9,6 @@ import { button, byId, element } from "./element.js";
 import { Filters } from "./filters.js";
 import { groupsOf } from "./groups.js";
 import { addSentences, drawHits, headOf, titleOf } from "./hits.js";
-import { Judging } from "./judging.js";
 import { listenToKeys } from "./keys.js";
 import { Reader } from "./reader.js";
 import { drawOverview, keepQuestion } from "./overview.js";
@@ -25,7 +24,7 @@ const FRESH_MS = 10_000; // fields and sizes are asked for again after this, bec
 
 let state = readAddress(location.search);
 let indexes = [];
-let isWritable = false; // whether the service takes judgments; who may not write compares nothing either
+let isWritable = false; // who may not write compares nothing either
 let shown = null; // {state, answer} of the hits that are drawn
 let leaving = false; // from closing a document until the browser has gone back
 const postponed = []; // changes of that time
@@ -45,7 +44,6 @@ const filters = new Filters(() => state.picks, (picks) => choose({ picks }), {
   read: async (field, letters) => (await readCounts(current(), [letters === undefined ? { field } : facetOf(field, letters)], letters === undefined ? EMPTY : state))[0],
   trouble: noticeTrouble,
 });
-const judging = new Judging((error) => noticeTrouble(error));
 const reader = new Reader(() => state.open && leave());
 let map = null; // its script is read when the map is first shown
 const mapActions = {
@@ -251,7 +249,6 @@ function ask() {
 function explain(answer) {
   if (shown) shown.answer = answer;
   addSentences(list, answer.hits);
-  if (isWritable && !current().parts) judging.show(current().name, list.dataset.question);
 }
 
 /** Show above the hits which documents have the name that was asked, unless the first hit is the only one. */

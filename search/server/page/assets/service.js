@@ -27,7 +27,7 @@ export function begin(path, options) {
 }
 
 /** Return the JSON that the service answers. Raises Refused, Unreachable, or AbortError where `signal` was aborted. */
-export async function request(path, { body, method = "POST", signal, deadline = DEADLINE_MS, read = null } = {}) {
+export async function request(path, { body, signal, deadline = DEADLINE_MS, read = null } = {}) {
   const key = keyOf(path, { body });
   const early = begun.get(key);
   if (early) {
@@ -37,7 +37,7 @@ export async function request(path, { body, method = "POST", signal, deadline = 
   const signals = [AbortSignal.timeout(deadline), ...(signal ? [signal] : [])];
   const options = { signal: AbortSignal.any(signals), headers: { Accept: "application/json" } };
   if (body !== undefined) {
-    Object.assign(options, { method, body: JSON.stringify(body) });
+    Object.assign(options, { method: "POST", body: JSON.stringify(body) });
     options.headers["Content-Type"] = "application/json";
   }
   try {
@@ -65,8 +65,6 @@ export const search = (index, body, signal) => hitsOf(index, "search", body, sig
 export const listDocuments = (index, body, signal) => hitsOf(index, "list", body, signal);
 export const getOverview = (index) => request(`${of(index)}/overview`);
 export const getDocument = (index, uri, signal) => request(`${of(index)}/document?uri=${encodeURIComponent(uri)}`, { signal });
-export const getJudgments = (index, query) => request(`${of(index)}/judgments?query=${encodeURIComponent(query)}`);
-export const putJudgment = (index, body) => request(`${of(index)}/judgments`, { body, method: "PUT" });
 
 /** Return an answer with hits, each of which names its index. */
 async function hitsOf(index, what, body, signal) {
