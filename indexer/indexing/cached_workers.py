@@ -21,7 +21,6 @@ class CachedWorkers:
         """Wrap workers that embed for an index whose recipe has this identity."""
         self._workers, self._encoder, self._passages, self._recipe = workers, encoder, passages, recipe
         self.window = getattr(workers, "window", DEFAULT_WINDOW)
-        self.read = getattr(workers, "read", None)
 
     def submit(self, documents: Sequence[Document]) -> Future[list[Embedded]]:
         """Embed documents; those whose passages are all in the cache at once."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import islice
 from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from indexer.encoders import Encoder, Recipe, RecipeSpec, get_encoder
 from indexer.encoders.endpoints.endpoint_address import EndpointAddress
@@ -47,9 +47,6 @@ from indexer.settings import Settings
 from indexer.stores.addresses.open import open_store
 from indexer.stores.port import Batch, EmbeddedDocument, Hashes
 from indexer.stores.reading.store import Store, Writer
-
-if TYPE_CHECKING:
-    from indexer.sources.ahead import Read
 
 Model = str | PathLike[str] | Recipe | RecipeSpec | Encoder
 """A model as a caller names it: a name, a folder, a recipe, its text, an endpoint's address or an encoder."""
@@ -333,12 +330,6 @@ class IndexCore:
         if workers is None and self.context.workers is None:
             return 0
         return int(getattr(workers or self._workers, "window", DEFAULT_WINDOW))
-
-    def reader(self) -> Read | None:
-        """Return what reads a file on the workers of the context; None without such workers or a fitted recipe."""
-        if self.context.workers is None or self.recipe is None or not self.recipe.fitted:
-            return None
-        return getattr(self._own_workers(), "read", None)
 
     def _own_workers(self) -> Workers | None:
         """Return the workers of the context, which are made now if they were not before."""

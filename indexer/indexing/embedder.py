@@ -22,8 +22,8 @@ from indexer.records import Document, Vector
 class Workers(Protocol):
     """Processes or machines that embed documents for an index. `Index.add(documents, workers=...)` uses them.
 
-    Optional attributes: `window`, the number of batches to submit before the first is committed; `DEFAULT_WINDOW`
-    without it. `read`, which reads files for a run: see `Pool.read`.
+    Optional attribute: `window`, the number of batches to submit before the first is committed; `DEFAULT_WINDOW`
+    without it.
     """
 
     def submit(self, documents: Sequence[Document]) -> Future[list[Embedded]]:

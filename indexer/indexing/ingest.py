@@ -17,11 +17,9 @@ from indexer.indexing.embedding import COMMIT_S
 from indexer.ledger import HELD, NO_REASON, Code, LedgerState, Reason
 from indexer.listener import Commit
 from indexer.records import Changes, Document, KnownFile, Span, Stamp, Vector
-from indexer.sources import Entry, ReadOptions, Share, Source, read
-from indexer.sources.ahead import Elsewhere
+from indexer.sources import Entry, ReadOptions, Source, read
 from indexer.sources.maildir import exists
 from indexer.sources.programs import is_read_alike
-from indexer.sources.share import is_divided
 from indexer.sources.source import STDIN
 from indexer.sources.walk import nearest_above
 from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, RunOutcome
@@ -106,14 +104,13 @@ class Run:
     file's documents comes from a file that the run has met earlier. Between runs, the record that was read last counts.
     """
 
-    def __init__(self, index: IndexCore, writer: Writer, options: ReadOptions, share: Share | None = None) -> None:
+    def __init__(self, index: IndexCore, writer: Writer, options: ReadOptions) -> None:
         """Begin a run.
 
         Args:
             writer: the writer of the index, held until the run has ended.
-            share: index only the documents of this share, and say nothing about others.
         """
-        self._index, self._writer, self._options, self._share = index, writer, options, share
+        self._index, self._writer, self._options = index, writer, options
         self._listener = index.context.listener
         self._batch = _Batch()
         self._under_way: deque[_Batch] = deque()  # in the order in which they are committed
@@ -172,11 +169,10 @@ class Run:
     def feed(self, sources: Sequence[Source]) -> Summary:
         """Read the sources to their end and commit what is new. An interruption keeps what was committed."""
         self.sources = sources
-        elsewhere = Elsewhere(self._index.reader, self._index.window) if self._index.context.workers else None
         for source in sources:
             file: str | None = None
             last: Entry | None = None
-            for entry in read(source, self._options, self._known, self._share, elsewhere):
+            for entry in read(source, self._options, self._known):
                 if last is not None and entry.file != file:
                     self._finish(last)
                 if entry.file != file:
@@ -198,7 +194,7 @@ class Run:
         self._commit(0)
         self._notes |= dict.fromkeys(self._index.read_languages())
         unmet = (path for path in self._known_files if path not in self._met_files and self.doubt(path) is None)
-        gone = [path for path in unmet if self._share is None and any(source.covers(path) for source in sources)]
+        gone = [path for path in unmet if any(source.covers(path) for source in sources)]
         # Standard input is left out: it does not have to bring again what an earlier run brought.
         others = self._holders({uri for uri in self._left if hash(uri) not in self._uri_hashes})
         self._late_stamps |= dict.fromkeys(others, _UNREAD)
@@ -367,8 +363,6 @@ class Run:
         """Record that a file was read to its end, given its last entry."""
         if last.file in self._unopened_files:
             return
-        if self._share is not None and is_divided(last.file):
-            return  # Other processes read its other records, so it gets no stamp and nothing of it is gone.
         if self._is_several_now(last.file):
             self._batch.removed.append(last.file)
         recorded = self._known_files.get(last.file)

@@ -13,7 +13,7 @@ from indexer.indexing.core import IndexCore
 from indexer.indexing.ingest import Run, Summary
 from indexer.indexing.prune import Lost, find_lost
 from indexer.map.draw import redraw_if_outdated
-from indexer.sources import ReadOptions, Share, Source
+from indexer.sources import ReadOptions, Source
 from indexer.sources.recorded import record
 from indexer.stores.reading.store import Writer
 
@@ -51,7 +51,6 @@ def index_sources(
     prune: bool = False,
     yes: bool = False,
     recall: float | None = None,
-    share: Share | None = None,
 ) -> Outcome:
     """Read sources into an index, which remembers them for `likewise update`.
 
@@ -59,17 +58,16 @@ def index_sources(
         groups: the sources, grouped by the options for reading them.
         prune: remove documents that are no longer in their source; with `yes` even more than half of the index.
         recall: share of the ten nearest passages that an approximate segment must find.
-        share: index only the documents of this share. Then nothing is known of lost documents.
     """
     runs: list[Run] = []
     summary = Summary()
     for options, sources in groups:
         _remember(index, writer, sources, options)
-        runs.append(Run(index, writer, options, share))
+        runs.append(Run(index, writer, options))
         summary += runs[-1].feed(sources)
     # Only now, because a document that one group has lost may be in the sources of a later group.
     with index.store.snapshot() as snapshot:
-        lost = find_lost(snapshot, runs) if share is None else Lost()
+        lost = find_lost(snapshot, runs)
     refused = lost.refusal(yes=yes) if prune else None
     pruned = writer.remove([*lost.uris, *lost.elsewhere]) if prune and refused is None else 0
     notes = [*lost.notes()] if prune else []

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from indexer.sources.entry import ReadOptions as ReadOptions
     from indexer.sources.programs import ExtractorProgram as ExtractorProgram
     from indexer.sources.reading import read as read
-    from indexer.sources.share import Share as Share
     from indexer.sources.source import Source as Source
     from indexer.sources.source import open_sources as open_sources
 else:

@@ -66,12 +66,8 @@ class Extractor:
             Skip: it holds nothing to index.
         """
         request = {"path": path, "module": module, "max_characters": max_characters, "text": text}
-        content = content_of(self._ask(request, data, seconds))
+        content = _content_of(self._ask(request, data, seconds))
         return content if text is None else replace(content, text=text)
-
-    def answer(self, path: str, module: str, max_characters: int) -> dict[str, Any]:
-        """Read a file as `extract` does, and return JSON values that `content_of` understands. Raises Unreadable."""
-        return self._ask({"path": path, "module": module, "max_characters": max_characters, "text": None}, None, None)
 
     def draw_page(self, data: bytes, page: int, text: str, marks: Sequence[tuple[int, int]]) -> PagePicture:
         """Draw a page of a PDF. Arguments are those of `pdf_picture.draw`.
@@ -115,7 +111,7 @@ class Extractor:
             return answer
 
 
-def content_of(answer: dict[str, Any]) -> Content:
+def _content_of(answer: dict[str, Any]) -> Content:
     """Return the content that an answer of an extractor has. Raises Skip if it holds nothing to index."""
     if "skipped" in answer:
         raise Skip(from_stored(answer["skipped"]))

@@ -16,11 +16,10 @@ from typing import BinaryIO
 from indexer.ledger import NO_REASON, Code, Reason
 from indexer.records import Document, KnownFile, Stamp
 from indexer.sources import jsonl, table
-from indexer.sources.ahead import Ahead, Asked, Elsewhere
 from indexer.sources.content import Content, Skip, Unreadable
 from indexer.sources.encoding import decode, is_binary, undecodable
 from indexer.sources.entry import Entry, ReadOptions, content_or_entry, entry_of
-from indexer.sources.extractor import EXTRACTOR, content_of
+from indexer.sources.extractor import EXTRACTOR
 from indexer.sources.formats import (
     JSON,
     JSONL,
@@ -40,7 +39,6 @@ from indexer.sources.mailbox import Mailbox, MaildirUris, read_mbox
 from indexer.sources.message import Message
 from indexer.sources.programs import has_failed, is_read_alike, program_for
 from indexer.sources.record import Container
-from indexer.sources.share import Share, is_divided
 from indexer.sources.source import STDIN, Source
 from indexer.sources.titles import title_of
 from indexer.sources.walk import WalkedFile
@@ -49,13 +47,7 @@ _HEAD_BYTES = 8192
 _OVER_LIMIT = (Code.TOO_LARGE, Code.TABLE_TOO_LARGE)
 
 
-def read(
-    source: Source,
-    options: ReadOptions,
-    known: Callable[[str], KnownFile | None],
-    share: Share | None = None,
-    elsewhere: Elsewhere | None = None,
-) -> Iterator[Entry]:
+def read(source: Source, options: ReadOptions, known: Callable[[str], KnownFile | None]) -> Iterator[Entry]:
     """Yield the entries of a SOURCE in a fixed order, with one file or record in memory at a time.
 
     A file is not opened if its stamp and its reader have not changed and nothing of it failed: its recorded entries are
@@ -63,47 +55,14 @@ def read(
 
     Args:
         known: returns the record of the ledger for the path of a file.
-        share: yield only the files and records of this share; other files are not opened.
-        elsewhere: reads files that need a library. The bytes of several of them are then in memory (ahead.py).
     """
-    entries = _read_source(source, options, known, share, elsewhere)
-    return entries if share is None else (entry for entry in entries if share.has(entry.file, entry.uri))
-
-
-def _read_source(
-    source: Source,
-    options: ReadOptions,
-    known: Callable[[str], KnownFile | None],
-    share: Share | None,
-    elsewhere: Elsewhere | None,
-) -> Iterator[Entry]:
     if source.root == STDIN:
         for entry in jsonl.read_jsonl(sys.stdin.buffer, Container(STDIN, "jsonl", None, None, options)):
             yield replace(entry, reader=reader_of("jsonl"))
         return
     uris = MaildirUris(known)
-
-    def is_left_out(file: WalkedFile) -> bool:
-        return share is not None and not is_divided(file.path) and file.path not in share
-
-    def is_due(file: WalkedFile) -> bool:
-        """Return whether a file is new or has changed, or its reader has. One that failed is tried again here."""
-        if file.status is None or file.maildir or is_left_out(file):
-            return False
-        recorded = known(file.path)
-        if recorded is None or options.rehash or not recorded.stamp.same(file.status):
-            return True
-        return not is_read_alike(file.path, recorded, options.extractors)
-
-    files = source.files(claim=True)
-    ahead = None
-    if elsewhere is not None:
-        ahead = Ahead(elsewhere, options.max_bytes, MAX_EXPANSION * options.max_bytes)
-        files = ahead.files(files, is_due)
-    for file in files:
+    for file in source.files(claim=True):
         path, status = file.path, file.status
-        if is_left_out(file):
-            continue
         if status is None:
             yield Entry(path, path, file.state, file.reason, ignored=file.ignored)
             continue
@@ -120,8 +79,7 @@ def _read_source(
                     uri, path, "skipped" if state == "skipped" else "unchanged", reason, opened=False, stamp=stamp
                 )
             continue
-        asked = ahead.take(path) if ahead is not None else None
-        yield from _entries(file, options, uris, met=path != source.root, asked=asked)
+        yield from _entries(file, options, uris, met=path != source.root)
 
 
 def _is_final(path: str, recorded: KnownFile, options: ReadOptions) -> bool:
@@ -138,11 +96,9 @@ def _is_final(path: str, recorded: KnownFile, options: ReadOptions) -> bool:
     return bool(recorded.entries)
 
 
-def _entries(
-    walked: WalkedFile, options: ReadOptions, uris: MaildirUris, met: bool, asked: Asked | None
-) -> Iterator[Entry]:
-    """Open one file and yield its entries. It counts as read when it was asked for, unless it has changed since."""
-    read_ns = time.time_ns() if asked is None else asked.stamp.read_ns
+def _entries(walked: WalkedFile, options: ReadOptions, uris: MaildirUris, met: bool) -> Iterator[Entry]:
+    """Open one file and yield its entries."""
+    read_ns = time.time_ns()
     path, status, maildir = walked.path, walked.status, walked.maildir
     assert status is not None
     stamp = Stamp(status.st_size, status.st_mtime_ns, status.st_ino, read_ns)
@@ -156,9 +112,7 @@ def _entries(
             if format_ is TEXT and (program := program_for(options.extractors, os.path.splitext(path)[1].lower())):
                 format_ = Format(program.kind, "extracted")
             reader = reader_of(format_.name)
-            if asked is not None and asked.stamp != stamp:
-                asked = None
-            for entry in _read(file, walked, format_, head, stamp, options, uris, met, asked):
+            for entry in _read(file, walked, format_, head, stamp, options, uris, met):
                 yield replace(entry, reader=entry.reader or reader)
     except OSError as error:
         yield Entry(path, path, "failed", Code.CANNOT_BE_READ(error.strerror or error), stamp=stamp)
@@ -173,7 +127,6 @@ def _read(
     options: ReadOptions,
     uris: MaildirUris,
     met: bool,
-    asked: Asked | None,
 ) -> Iterator[Entry]:
     """Yield the entries of an open file of this format."""
     path = walked.path
@@ -187,7 +140,7 @@ def _read(
     elif format_.kind == "records":
         yield from _records(file, path, format_, stamp, options, met)
     else:
-        read_content = partial(_content, file, path, format_, options, asked)
+        read_content = partial(_content, file, path, format_, options)
         yield _whole_file(read_content, path, format_, stamp, options)
 
 
@@ -259,10 +212,8 @@ def _records(
             yield from jsonl.read_json(records, container)
 
 
-def _content(file: BinaryIO, path: str, format_: Format, options: ReadOptions, asked: Asked | None = None) -> Content:
-    """Return what the reader of a format makes of a file, here unless it could be read elsewhere."""
-    if asked is not None and (answer := asked.answer.result()):
-        return content_of(answer)
+def _content(file: BinaryIO, path: str, format_: Format, options: ReadOptions) -> Content:
+    """Return what the reader of a format makes of a file."""
     if format_.kind == "extracted":
         return EXTRACTOR.extract(path, format_.module, MAX_EXPANSION * options.max_bytes)
     return _decode(file.read(options.max_bytes + 1), path, format_)

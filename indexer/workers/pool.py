@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -31,7 +31,6 @@ from indexer.indexing.batches import require_embedded
 from indexer.indexing.embedder import Embedder
 from indexer.listener import SILENT, Listener
 from indexer.records import Document, Vector
-from indexer.sources.formats import Format
 from indexer.workers import wire
 
 BATCH_SECONDS = 300.0
@@ -84,14 +83,8 @@ class _Task:
     losses: int = 0
 
 
-@dataclass(eq=False, slots=True)
-class _Reading:
-    request: bytes
-    future: Future[dict[str, Any]] = field(default_factory=Future)
-
-
 class Pool:
-    """Workers that embed documents and read files. Threads may share it. The first batch starts the workers.
+    """Workers that embed documents. Threads may share it. The first batch starts the workers.
 
     Attributes:
         window: batches to submit before the first is committed, so that no worker waits.
@@ -127,7 +120,7 @@ class Pool:
         self._embedder, self._start, self._count = embedder, start, count
         self._seconds, self._start_seconds, self._listener = seconds, start_seconds, listener
         self._changed = threading.Condition()
-        self._queue: deque[_Task | _Reading] = deque()
+        self._queue: deque[_Task] = deque()
         self._workers: dict[int, Worker] = {}
         self._threads: list[threading.Thread] = []
         self._left = count
@@ -146,33 +139,6 @@ class Pool:
             WorkersLost: no worker is left; the future may raise it too.
         """
         task = _Task(documents)
-        self._enter(task)
-        return task.future
-
-    def read(self, path: str, format_: Format, data: bytes, max_characters: int) -> Future[dict[str, Any]]:
-        """Read the bytes of a file, whose path gives the extension. Errors are those of `submit`.
-
-        Returns:
-            What `Extractor.answer` returns; {} if the file fails there or its worker is lost: then read it here.
-        """
-        reading = _Reading(wire.pack_file(path, format_, data, max_characters))
-        self._enter(reading)
-        return reading.future
-
-    def close(self) -> None:
-        """End the workers. Batches that are under way get WorkersLost."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
-            workers = list(self._workers.values())
-        for worker in workers:
-            worker.close()
-        for thread in self._threads:
-            thread.join()
-        if self._lost:
-            self._note(f"{count_of(self._lost, 'worker')} lost and replaced, the last because {self._lost_because}")
-
-    def _enter(self, task: _Task | _Reading) -> None:
         with self._changed:
             if self._closed:
                 raise WorkersLost("the workers were closed: make new ones")
@@ -187,6 +153,20 @@ class Pool:
                 raise self._none_left()
             self._queue.append(task)
             self._changed.notify()
+        return task.future
+
+    def close(self) -> None:
+        """End the workers. Batches that are under way get WorkersLost."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+            workers = list(self._workers.values())
+        for worker in workers:
+            worker.close()
+        for thread in self._threads:
+            thread.join()
+        if self._lost:
+            self._note(f"{count_of(self._lost, 'worker')} lost and replaced, the last because {self._lost_because}")
 
     def _serve(self, number: int) -> None:
         """Keep a worker of this number, and give it batches until the pool is closed."""
@@ -199,12 +179,9 @@ class Pool:
                     return
                 try:
                     self._count_busy(1)
-                    if isinstance(task, _Reading):
-                        task.future.set_result(self._read(worker, task.request))
-                    else:
-                        embedded = self._ask(worker, task.documents)
-                        self._blamed = 0
-                        task.future.set_result(embedded)
+                    embedded = self._ask(worker, task.documents)
+                    self._blamed = 0
+                    task.future.set_result(embedded)
                 except WorkerLost as error:
                     worker.close()
                     worker = None
@@ -282,12 +259,6 @@ class Pool:
             self._note(note)
         return embedded
 
-    def _read(self, worker: Worker, request: bytes) -> dict[str, Any]:
-        answer = self._exchange(worker, request, self._seconds)[0].get("file")
-        if not isinstance(answer, dict):
-            raise WorkerLost("it answers with something else than the content of a file")
-        return answer
-
     def _exchange(self, worker: Worker, request: bytes, seconds: float) -> tuple[dict[str, str], Vector]:
         reply = worker.ask(request, seconds)
         try:
@@ -300,17 +271,16 @@ class Pool:
             raise _ERRORS.get(answer["error"], ModelError)(answer["message"])
         return answer, numbers
 
-    def _take(self) -> _Task | _Reading | None:
-        """Return the next batch or file; None if the pool is closed."""
+    def _take(self) -> _Task | None:
+        """Return the next batch; None if the pool is closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._queue or self._closed)
             if self._closed:
                 return None
             return self._queue.popleft()
 
-    def _lose(self, task: _Task | _Reading, reason: str) -> None:
-        """Let another worker embed a batch: in halves after MAX_LOSSES workers were lost with it. The run itself reads
-        a file."""
+    def _lose(self, task: _Task, reason: str) -> None:
+        """Let another worker embed a batch: in halves after MAX_LOSSES workers were lost with it."""
         self._reason = reason
         with self._changed:
             if self._closed:
@@ -318,9 +288,6 @@ class Pool:
                 return
             self._lost += 1
             self._lost_because = reason
-        if isinstance(task, _Reading):
-            task.future.set_result({})
-            return
         task.losses += 1
         again = [task]
         if task.losses >= MAX_LOSSES:

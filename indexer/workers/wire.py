@@ -1,19 +1,15 @@
 """The messages between a run and its workers: a JSON object and rows of float32. Nothing is pickled.
 
 A worker answers one request after the other. The first request has an `Embedder`, whose recipe and probe vector the
-worker returns. Each further request has documents, without the metadata, which nobody embeds, or the bytes of a file to
-read.
+worker returns. Each further request has documents, without the metadata, which nobody embeds.
 """
 
-# ruff: noqa: PTH122
 from __future__ import annotations
 
 import json
-import os
 import struct
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict, astuple
 from typing import Any
 
@@ -26,10 +22,6 @@ from indexer.exchange import Embedded
 from indexer.indexing.embedder import Embedder
 from indexer.passages.cut import PassageSettings
 from indexer.records import Document, Section, Span, Vector
-from indexer.sources.content import Unreadable
-from indexer.sources.extractor import EXTRACTOR
-from indexer.sources.formats import Format, reader_of
-from indexer.stores.temporary import temporary_folder
 
 
 def pack(message: dict[str, Any], rows: Vector | None = None) -> bytes:
@@ -40,14 +32,8 @@ def pack(message: dict[str, Any], rows: Vector | None = None) -> bytes:
 
 def unpack(data: bytes) -> tuple[dict[str, Any], Vector]:
     """Return a message and its rows as one array of numbers (n * dimensions,)."""
-    message, rest = parts(data)
-    return message, np.frombuffer(rest, "<f4")
-
-
-def parts(data: bytes) -> tuple[dict[str, Any], memoryview]:
-    """Return a message and the bytes that follow it."""
     end = 4 + struct.unpack_from("<I", data)[0]
-    return json.loads(data[4:end]), memoryview(data)[end:]
+    return json.loads(data[4:end]), np.frombuffer(memoryview(data)[end:], "<f4")
 
 
 def pack_embedder(embedder: Embedder) -> bytes:
@@ -103,18 +89,6 @@ def unpack_embedded(message: dict[str, Any], numbers: Vector) -> list[Embedded]:
     ]
 
 
-def pack_file(path: str, format_: Format, data: bytes, max_characters: int) -> bytes:
-    """Return the request to read the bytes of a file."""
-    request = {
-        "extension": os.path.splitext(path)[1],  # libraries look at it
-        "format": format_.name,
-        "module": format_.module,
-        "reader": reader_of(format_.name),
-        "max_characters": max_characters,
-    }
-    return pack({"file": request}) + data
-
-
 class Answering:
     """The work of a worker: it answers requests. Its first request says what it embeds with."""
 
@@ -123,32 +97,16 @@ class Answering:
 
     def answer(self, request: bytes) -> bytes:
         """Return the answer to a request, or the error that it ended with."""
-        message, data = parts(request)
+        message, _ = unpack(request)
         try:
             if self._embedder is None:
                 self._embedder = unpack_embedder(message)
                 probe = self._embedder.probe()
                 recipe = self._embedder.encoder.recipe
                 return pack({"fingerprint": recipe.fingerprint}, probe)
-            if "file" in message:
-                return pack({"file": self._read(message["file"], data)})
             embedded = self._embedder.embed(unpack_documents(message))
             return pack_embedded(embedded, self._embedder.notes)
         except LikewiseError as error:
             return pack({"error": type(error).__name__, "message": str(error)})
         except Exception as error:  # noqa: BLE001 a library may raise anything: the run then replaces this worker
             return pack({"lost": f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"})
-
-    def _read(self, request: dict[str, Any], data: memoryview) -> dict[str, Any]:
-        """Return what a reader makes of a file; {} if it fails here, or the run has another version of the reader."""
-        if request["reader"] != reader_of(request["format"]):
-            return {}
-        with suppress(Unreadable, OSError):
-            folder, remove = temporary_folder(self, "read-")
-            try:
-                path = folder / f"file{request['extension']}"
-                path.write_bytes(data)
-                return EXTRACTOR.answer(str(path), request["module"], request["max_characters"])
-            finally:
-                remove()
-        return {}

@@ -1,4 +1,4 @@
-"""`likewise index --workers N` and `--share I/N`."""
+"""`likewise index --workers N`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from postgres_server import new_address
 from indexer import Index
 from indexer.ledger import HELD
 from indexer.workers import ProcessWorkers
-from search import Searcher
 
 WORDS = [f"word{number}" for number in range(300)]
 
@@ -87,10 +86,6 @@ def test_processes_make_the_same_index_as_one(tmp_path: Path, source: Path, stat
         (["--workers", "9" * 5000], "is not a number of processes: give 1 to 999"),
         (["--workers", "many"], "'many' is not a number of processes"),
         (["--workers", "2", "--precision", "int8"], "int8 is calibrated on the documents of one process"),
-        (["--share", "3/2"], "share '3/2' is not I/N"),
-        (["--share", "x"], "share 'x' is not I/N"),
-        (["--share", "1/2", "--prune"], "nothing can be pruned"),
-        (["--share", "1/2", "--rebuild"], "embeds all documents, and not a share of them"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_made(
@@ -100,58 +95,6 @@ def test_what_cannot_be_is_refused_before_anything_is_made(
     assert said.code == 2
     assert message in said.err
     assert not (tmp_path / "x.index").exists()
-
-
-@pytest.mark.parametrize("store", ["folder", "database"])
-def test_shares_together_are_the_whole(
-    store: str, likewise: Callable[..., Any], tmp_path: Path, source: Path, encoder: Any
-) -> None:
-    """Three processes write into one index. Afterwards an ordinary run has nothing to embed."""
-    address = tmp_path / "x.index" if store == "folder" else new_address()
-    likewise("index", tmp_path / "whole.index", source)
-    counts = [likewise("index", address, source, "--share", f"{number}/3", "--json").json for number in (1, 2, 3)]
-    assert all(count["indexed"] > 5 for count in counts)
-    assert sum(count["indexed"] for count in counts) == 50
-    assert sum(count["seen"] for count in counts) == 51  # the empty file belongs to one of them
-    assert [count["stale"] for count in counts] == [0, 0, 0]
-    assert contents(address) == contents(tmp_path / "whole.index")
-    again = likewise("index", address, source, "--share", "2/3", "--json").json
-    assert (again["indexed"], again["unchanged"]) == (0, counts[1]["indexed"])
-    seen = len(encoder.seen)
-    whole = likewise("index", address, source, "--json").json
-    assert (whole["seen"], whole["indexed"], whole["unchanged"]) == (51, 0, 50)
-    assert not {text(number) for number in range(50)} & set(encoder.seen[seen:])
-
-
-def test_shares_in_folders_of_their_own_are_merged_without_embedding(
-    likewise: Callable[..., Any], tmp_path: Path, source: Path, encoder: Any
-) -> None:
-    for number in (1, 2):
-        assert likewise("index", tmp_path / f"{number}.index", source, "--share", f"{number}/2").code == 0
-    seen = len(encoder.seen)
-    for number in (1, 2):
-        exported = likewise("export", tmp_path / f"{number}.index", "--vectors").out
-        assert likewise("index", tmp_path / "big.index", "-", stdin=exported).code == 0
-    assert not {text(number) for number in range(50)} & set(encoder.seen[seen:])
-    whole = likewise("index", tmp_path / "whole.index", source)
-    assert whole.code == 0
-    hits = [
-        [(hit.uri, hit.score) for hit in Searcher(tmp_path / name).search(text(7), k=5)]
-        for name in ("big.index", "whole.index")
-    ]
-    assert hits[0] == hits[1]
-
-
-def test_a_changed_record_is_indexed_by_its_share_alone(
-    likewise: Callable[..., Any], tmp_path: Path, source: Path, lines: Callable[..., str]
-) -> None:
-    folder = tmp_path / "x.index"
-    likewise("index", folder, source)
-    records = [{"id": f"r{n}", "text": text(n + 100 * (n == 4))} for n in range(30)]
-    (source / "records.jsonl").write_text(lines(*records))
-    counts = [likewise("index", folder, source, "--share", f"{number}/2", "--json").json for number in (1, 2)]
-    assert sorted(count["indexed"] for count in counts) == [0, 1]
-    assert likewise("index", folder, source, "--prune", "--json").json["pruned"] == 0
 
 
 @pytest.fixture

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 import threading
-import zipfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
@@ -14,9 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import docx
 import numpy as np
-import pdf_files
 import pytest
 from opened import snapshot_of
 from postgres_server import new_address
@@ -30,8 +25,7 @@ from indexer.indexing.embedder import Embedder
 from indexer.indexing.runs import Outcome, index_sources
 from indexer.listener import Listener
 from indexer.sources import ReadOptions, open_sources
-from indexer.sources.extractor import EXTRACTOR
-from indexer.workers import ProcessWorkers, wire
+from indexer.workers import wire
 from indexer.workers.pool import Pool, WorkerLost
 
 KILLER = "kill7"
@@ -124,7 +118,7 @@ def lost(*_: object) -> None:
 
 
 def is_documents(data: bytes) -> bool:
-    return "documents" in wire.parts(data)[0]
+    return "documents" in wire.unpack(data)[0]
 
 
 def scenario_late(chance: random.Random) -> Callable[..., None]:
@@ -205,7 +199,8 @@ def test_several_batches_are_under_way(tmp_path: Path, encoder: WordEncoder) -> 
     assert not together.broken
 
 
-def run(core: IndexCore, source: Path, options: ReadOptions) -> Outcome:
+def run(core: IndexCore, source: Path) -> Outcome:
+    options = ReadOptions()
     with core.writer() as writer:
         return index_sources(core, writer, [(options, open_sources([str(source)], options))])
 
@@ -217,7 +212,6 @@ def a_run(
     plan: Plan | None = None,
     workers: int = 3,
     cache: VectorCache | None = None,
-    options: ReadOptions | None = None,
 ) -> tuple[Outcome, str]:
     """Index a source, with workers if there is a plan; return what was done and what is stored."""
     with ExitStack() as stack:
@@ -231,7 +225,7 @@ def a_run(
         context = Context(cache=cache, workers=None if plan is None else make)
         index = Index.open(address) if _exists(address) else Index.create(address, encoder)
         core = stack.enter_context(IndexCore(index._core.store, encoder, context))
-        outcome = run(core, source, options or ReadOptions())
+        outcome = run(core, source)
         return outcome, stored(core)
 
 
@@ -472,135 +466,6 @@ def test_a_rebuild_uses_the_workers(tmp_path: Path, make_encoder: Callable[..., 
         assert index.recipe == other.recipe
         assert snapshot_of(index).hashes() == snapshot_of(direct).hashes()
         assert len(plan.requests) > 6
-
-
-MAIL = "From: a@example.org\nSubject: Frogs {0}\nMessage-ID: <{0}@example.org>\n\nGreen frogs {0} sing.\n"
-
-
-@pytest.fixture
-def mixed(tmp_path: Path) -> Path:
-    """Files of many formats, of which some fail and some are skipped."""
-    folder = tmp_path / "mixed"
-    (folder / "below").mkdir(parents=True)
-    for number in range(6):
-        pdf_files.write(folder / f"{number}.pdf", f"BT /F1 12 Tf 50 700 Td (Frogs of page {number}) Tj ET")
-        (folder / "below" / f"{number}.eml").write_text(MAIL.format(number))
-        word = docx.Document()
-        word.add_heading(f"Heading {number}")
-        word.add_paragraph(f"Some words of document {number}.")
-        word.save(str(folder / "below" / f"{number}.docx"))
-    words = "BT /F1 12 Tf 50 700 Td (A page with words) Tj ET"
-    pdf_files.write(folder / "half.pdf", words, pdf_files.SCAN, more=[pdf_files.PIXEL])
-    pdf_files.write(folder / "scan.pdf", pdf_files.SCAN, more=[pdf_files.PIXEL])
-    (folder / "damaged.pdf").write_bytes((folder / "1.pdf").read_bytes()[:200])
-    (folder / "damaged.docx").write_bytes(b"PK\3\4 no zip file")
-    with zipfile.ZipFile(folder / "bomb.docx", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("word/document.xml", b"0" * 15_000_000)
-    with zipfile.ZipFile(folder / "much.odt", "w", zipfile.ZIP_DEFLATED) as archive:
-        text = f"<text:p>{'frogs ' * 30}</text:p>" * 6000
-        name = "urn:oasis:names:tc:opendocument:xmlns:"
-        opening = f'<office:document-content xmlns:office="{name}office:1.0" xmlns:text="{name}text:1.0">'
-        body = f"<office:body><office:text>{text}</office:text></office:body></office:document-content>"
-        archive.writestr("content.xml", opening + body)
-    (folder / "large.html").write_text("<p>large</p>" * 20_000)
-    (folder / "page.html").write_text("<title>A page</title><p>Frogs of the web.")
-    (folder / "broken.xml").write_text("<a><b>")
-    (folder / "empty.docx").write_bytes(b"")
-    (folder / "plain.txt").write_text("Frogs in plain words.")
-    (folder / "notes.md").write_text("# Title\n\nFrogs in notes.")
-    (folder / "table.csv").write_text("id,text\nc1,green frogs\nc2,red frogs\n")
-    (folder / "box.html").write_text("".join(f"From a@b Mon Jan  1 00:00:00 2024\n{MAIL.format(n)}\n" for n in "xy"))
-    return folder
-
-
-@pytest.mark.parametrize("loses", [False, True])
-def test_workers_read_files_as_the_run_reads_them(
-    loses: bool, address: str, tmp_path: Path, mixed: Path, encoder: WordEncoder
-) -> None:
-    options = ReadOptions(max_file_mb=0.1)
-    outcome, expected = a_run(tmp_path / "serial.index", encoder, mixed, options=options)
-    reasons = [
-        "a zip bomb",
-        "large.html",
-        "unpacks to more than",
-        "no text",
-        "not a zip file",
-        "page.html",
-        "x@example",
-    ]
-    assert [reason for reason in reasons if reason not in expected] == []
-    files: list[int] = []
-
-    def act(worker: int, request: int, data: bytes) -> bytes | None:
-        if "file" not in wire.parts(data)[0]:
-            return None
-        files.append(len(data))
-        if loses and len(files) % 5 == 0:
-            lost()
-        return wire.pack({"something": "else"}) if loses and len(files) % 5 == 2 else None
-
-    with_workers, found = a_run(address, encoder, mixed, Plan(act), options=options)
-    assert found == expected
-    assert with_workers.summary == outcome.summary
-    # Six files of three formats, two PDFs with pictures, the page, and five that fail.
-    assert len(files) == 18 + 2 + 1 + 5
-    again, _ = a_run(address, encoder, mixed, Plan(act), options=options)
-    assert again.summary.failed == outcome.summary.failed > 0
-    assert len(files) == 26  # what has failed is tried again by the run itself
-
-
-def test_a_process_that_is_killed_while_it_reads(
-    tmp_path: Path, static_model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The first reading of an RTF file does not end. The process that waits for it is killed."""
-    marker, hook, source = tmp_path / "marker", tmp_path / "hook" / "sitecustomize.py", tmp_path / "source"
-    hook.parent.mkdir()
-    hook.write_text(
-        "import os, sys, time, types\n"
-        "module = types.ModuleType('indexer.sources.readers.rtf')\n"
-        "def read(path):\n"
-        f"    with open({str(marker)!r}, 'a') as file:\n"
-        "        begun = file.tell()\n"
-        "        file.write(f'{os.getppid()}\\n')\n"
-        "    while not begun: time.sleep(60)\n"
-        "    from indexer.sources.content import Content\n"
-        "    return Content('words of ' + open(path).read())\n"
-        "module.read = read\n"
-        "sys.modules[module.__name__] = module\n"
-    )
-    source.mkdir()
-    for number in range(5):
-        (source / f"{number}.rtf").write_text(f"file {number}")
-    monkeypatch.setenv("PYTHONPATH", str(hook.parent))
-    EXTRACTOR.close()
-    pause = threading.Event()
-
-    def kill() -> None:
-        while not (marker.exists() and marker.read_text().endswith("\n")):
-            pause.wait(0.02)
-        reading = int(marker.read_text().split()[0])
-        assert reading != os.getpid()
-        os.kill(reading, signal.SIGKILL)
-
-    killer = threading.Thread(target=kill, daemon=True)
-    killer.start()
-    pools: list[ProcessWorkers] = []
-
-    def make(embedder: Embedder) -> ProcessWorkers:
-        pools.append(ProcessWorkers(embedder, 2))
-        return pools[-1]
-
-    Index.create(tmp_path / "x.index", static_model).close()
-    with IndexCore.open(tmp_path / "x.index", None, Context(workers=make)) as core:
-        outcome = run(core, source, ReadOptions())
-        pools[0].close()
-        texts = sorted(item.document.text for item in core.store.export())
-    EXTRACTOR.close()
-    assert texts == [f"words of file {number}" for number in range(5)]
-    assert (outcome.summary.indexed, outcome.summary.failed) == (5, 0)
-    assert any(note.startswith("1 worker lost and replaced") for note in pools[0].notes)
-    here = [pid for pid in marker.read_text().split() if pid == str(os.getpid())]
-    assert len(here) == 1  # the run itself read the file
 
 
 def test_of_two_runs_that_fit_at_once_one_is_told_to_run_again(address: str) -> None:

@@ -22,7 +22,7 @@ workers_option = rare(
     "--workers",
     metavar="N|ray|ray://HOST:PORT",
     callback=_named,
-    help="Embed, and read PDF, office and mail files, in N processes here, one for each GPU, or on a Ray cluster.",
+    help="Embed in N processes here, one for each GPU, or on a Ray cluster.",
 )
 worker_resources_option = rare(
     "--worker-resources",

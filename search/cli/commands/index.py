@@ -90,8 +90,6 @@ from search.cli.terminal.output import warn
 @options.rare("--no-cache", is_flag=True, help="Embed without the cache of vectors: likewise cache.")
 @workers_option
 @worker_resources_option
-@options.rare("--share", metavar="I/N",
-              help="Index only share I of N of the documents: N processes on any machines divide them.")  # fmt: skip
 @options.rare("--stream", is_flag=True, help="Print the uris of each commit as a line of JSON.")
 @options.shards_option
 @options.no_wait_option
@@ -115,7 +113,6 @@ def index_command(
     no_cache: bool,
     workers: str | None,
     worker_resources: tuple[str, ...],
-    share: str | None,
     stream: bool,
     shards: int | None,
     no_wait: bool,
@@ -138,7 +135,7 @@ def index_command(
     likewise index mine.index --dimensions 256 records-with-vectors.jsonl
     """
     # vectors: the options that VectorOptions takes under the same names.
-    from indexer.sources import FieldOfFiles, ReadOptions, Share, open_sources
+    from indexer.sources import FieldOfFiles, ReadOptions, open_sources
     from indexer.sources.source import STDIN
     from search.cli.arguments.configuration import read_extractors
     from search.cli.indexing.runs import RunOptions, run_and_report
@@ -167,10 +164,6 @@ def index_command(
         raise BadInput(f"{', '.join(bare)}: no file to read{' that --glob lets through' if glob else ''}")
     vector_options = VectorOptions(model=model, language=language, **vectors)
     _refuse_together(vector_options, rebuild, stream)
-    if share is not None and prune:
-        raise BadInput("--share reads a part of the SOURCEs, so nothing can be pruned: leave --prune out")
-    if share is not None and rebuild:
-        raise BadInput("--rebuild embeds all documents, and not a share of them: leave out --share, or --rebuild")
     if workers is not None and vector_options.precision == "int8":
         raise BadInput("int8 is calibrated on the documents of one process: leave out --workers, or --precision int8")
     if prune and set(sources) == {STDIN}:
@@ -191,7 +184,6 @@ def index_command(
             shards=shards,
             workers=workers,
             worker_resources=resources_of(workers, worker_resources),
-            share=None if share is None else Share.parse(share),
         ),
         bare,
     )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from indexer.indexing.runs import Outcome
     from indexer.listener import Listener
     from indexer.settings import RecordedSource
-    from indexer.sources import ExtractorProgram, ReadOptions, Share, Source
+    from indexer.sources import ExtractorProgram, ReadOptions, Source
     from indexer.workers.pool import Pool
 
 _COUNTS = ("seen", "indexed", "unchanged", "updated", "skipped", "failed", "pruned")
@@ -43,7 +43,6 @@ class RunOptions:
     shards: int | None = None
     workers: str | None = None
     worker_resources: Mapping[str, float] = field(default_factory=dict)
-    share: Share | None = None
 
 
 def recorded_groups(
@@ -128,7 +127,6 @@ def run_and_report(
                 prune=options.prune,
                 yes=options.yes,
                 recall=options.recall,
-                share=options.share,
             )
         except KeyboardInterrupt:
             if not options.rebuild:  # an interrupted rebuild leaves the index as it was
