@@ -94,7 +94,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         compiled, plain = str(Path(folder) / "compiled.index"), str(Path(folder) / "plain.index")
         subprocess.run([LIKEWISE, "index", compiled, str(COLLECTION)], check=True, capture_output=True)
-        subprocess.run([LIKEWISE, "backup", compiled, plain], check=True, capture_output=True)
+        subprocess.run([LIKEWISE, "copy", compiled, plain], check=True, capture_output=True)
         for file in (Path(plain) / "encoder").iterdir():
             file.unlink()
         (Path(plain) / "encoder").rmdir()

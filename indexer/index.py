@@ -34,7 +34,7 @@ from indexer.lookup import document_of, has_document, is_uri
 from indexer.passages.cut import PassageSettings
 from indexer.records import Changes, Document
 from indexer.settings import Settings
-from indexer.stores.addresses.copying import backup
+from indexer.stores.addresses.copying import copy_commit
 from indexer.stores.addresses.life_cycle import draft
 from indexer.stores.addresses.open import create_store, engine_of, is_store
 from indexer.stores.port import CheckReport, Info, Kind, Recall
@@ -449,8 +449,8 @@ class Index:
         """
         self._core.compile()
 
-    def backup(self, destination: str | PathLike[str]) -> tuple[str, ...]:
-        """Copy the index as of one commit to a new folder, while it is read and written.
+    def copy(self, destination: str | PathLike[str]) -> tuple[str, ...]:
+        """Copy the index as of one commit to a new folder or DSN, while it is read and written.
 
         Returns:
             Notes on what the copy lacks and how to repair it; usually none.
@@ -458,7 +458,7 @@ class Index:
         Raises:
             BadInput: something exists at the destination.
         """
-        return backup(self._core.store, engine_of(destination))
+        return copy_commit(self._core.store, engine_of(destination))
 
     # reading
 

@@ -324,7 +324,7 @@ class Run:
             if embedded.recipe != (recipe.identity if recipe else ""):
                 raise RecipeMismatch(
                     f"{entry.uri}: its vectors were made by another recipe than the index's (whiten or center that "
-                    "is fitted again makes another recipe): export without --vectors, or copy the index with backup"
+                    "is fitted again makes another recipe): export without --vectors, or use likewise copy"
                 )
             return replace(
                 embedded, vectors=self._rows(stored_rows, embedded.vectors, [entry.uri] * len(embedded.spans))

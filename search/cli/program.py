@@ -19,9 +19,7 @@ from search.cli.terminal.output import FINISHES, LEFT, colour, discard, prepare_
 
 GROUPS = {
     "Use": ("index", "search", "similar", "show", "list", "update", "status", "watch", "serve", "mcp"),
-    "Look after": (
-        *("info", "remove", "check", "compact", "backup", "copy", "export", "migrate", "compile", "cache", "doctor"),
-    ),
+    "Look after": ("info", "remove", "check", "compact", "copy", "export", "migrate", "compile", "cache", "doctor"),
     "Measure": ("evaluate", "compare", "tune"),
     "Look inside": ("tokens", "model", "embed", "pairs", "map"),
 }
@@ -42,7 +40,6 @@ _FINISHING = frozenset(
         "compile",
         "migrate",
         "cache",
-        "backup",
         "copy",
         "tune",
     }

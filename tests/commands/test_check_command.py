@@ -59,7 +59,7 @@ def test_a_damaged_map_is_named_with_the_command_that_draws_it_again(
 def test_a_file_that_another_process_replaces_during_a_check_is_no_problem(
     likewise: Callable[..., Any], topics: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    likewise("backup", topics, tmp_path / "other.index")
+    likewise("copy", topics, tmp_path / "other.index")
     look = indexer.stores.local.check._segments
 
     def look_after_an_exchange(*arguments: Any, **options: Any) -> Any:

@@ -23,7 +23,7 @@ from indexer import Document, Index
 from indexer.errors import BadInput, NotAnIndex
 from indexer.listener import Commit
 from indexer.stores.addresses.copying import Copied, copy
-from indexer.stores.addresses.open import is_store, open_store
+from indexer.stores.addresses.open import is_store, is_uri, open_store
 from search import Searcher
 
 DOCUMENTS = [Document(f"d{n}", f"text {n}", metadata={"year": 2000 + n, "tags": ["a", f"t{n}"]}) for n in range(10)]
@@ -76,6 +76,16 @@ def source(tmp_path: Path) -> str:
     return address
 
 
+@pytest.fixture
+def far(source: str, target: str) -> str:
+    """The source, in a database if the target is a folder: a copy of it can be continued."""
+    if is_uri(target):
+        return source
+    address = new_address()
+    copied(source, address)
+    return address
+
+
 def copied(source: str, target: str, committed: Callable[[Commit], Any] = lambda commit: None) -> Copied:
     with closing(open_store(source)) as store:
         return copy(store, target, Calling(committed=committed))
@@ -91,7 +101,8 @@ def answers(address: str) -> list[Any]:
 @pytest.mark.parametrize("middle", PLACES)
 def test_a_copy_of_a_copy_answers_as_the_original(middle: str, source: str, target: str, tmp_path: Path) -> None:
     between = PLACES[middle](tmp_path / "between")
-    assert copied(source, between) == Copied(copied=10, removed=0, documents=10, passages=10, questions=25)
+    asked = 0 if middle == "folder" else 25
+    assert copied(source, between) == Copied(copied=10, removed=0, documents=10, passages=10, questions=asked)
     assert copied(between, target).documents == 10
     assert answers(target) == answers(source)
     with Index.open(target) as index:
@@ -100,7 +111,7 @@ def test_a_copy_of_a_copy_answers_as_the_original(middle: str, source: str, targ
         assert "did not finish" not in " ".join(index.check().notes)
 
 
-def test_a_copy_that_failed_is_nowhere_and_goes_on(source: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_that_failed_is_nowhere_and_goes_on(far: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexer.stores.addresses.copying, "BATCH_DOCUMENTS", 2)
 
     def fail(commit: Commit) -> None:
@@ -108,41 +119,40 @@ def test_a_copy_that_failed_is_nowhere_and_goes_on(source: str, target: str, mon
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        copied(source, target, fail)
+        copied(far, target, fail)
     assert not is_store(target)
     with pytest.raises(NotAnIndex):
         Searcher(target).info()
-    with Index.open(source) as index:
+    with Index.open(far) as index:
         index.remove(["d0"])
     told: list[tuple[int, int | None]] = []
-    assert copied(source, target, lambda commit: told.append((commit.position, commit.total))) == replace(
-        copied(source, target), copied=6, removed=1
+    assert copied(far, target, lambda commit: told.append((commit.position, commit.total))) == replace(
+        copied(far, target), copied=6, removed=1
     )
     assert told == [(5, 9), (7, 9), (9, 9)]
 
 
 def test_a_copy_that_was_killed_goes_on(
-    likewise: Callable[..., Any], environment: SimpleNamespace, source: str, target: str
+    likewise: Callable[..., Any], environment: SimpleNamespace, far: str, target: str
 ) -> None:
-    killed = subprocess.run([sys.executable, "-c", KILLED, source, target], capture_output=True, check=False)
+    killed = subprocess.run([sys.executable, "-c", KILLED, far, target], capture_output=True, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert likewise("info", target).code == 2
-    said = likewise("copy", source, target, "--json")
+    said = likewise("copy", far, target, "--json")
     assert (said.code, said.json["copied"], said.json["documents"], said.json["questions"]) == (0, 4, 10, 25)
-    assert answers(target) == answers(source)
+    assert answers(target) == answers(far)
 
 
-def test_what_an_interrupted_copy_of_another_index_left_is_thrown_away(
-    source: str, target: str, tmp_path: Path
-) -> None:
+def test_what_an_interrupted_copy_of_another_index_left_is_thrown_away(far: str, target: str, tmp_path: Path) -> None:
     def fail(commit: Commit) -> None:
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        copied(source, target, fail)
-    with Index.create(tmp_path / "wide.index", dimensions=7) as index:
+        copied(far, target, fail)
+    wide = new_address() if is_uri(far) else str(tmp_path / "wide.index")
+    with Index.create(wide, dimensions=7) as index:
         index.add([Document("wide", "wide")], vectors=np.ones((1, 7), np.float32))
-    assert copied(str(tmp_path / "wide.index"), target) == Copied(1, 0, 1, 1, 25)
+    assert copied(wide, target) == Copied(1, 0, 1, 1, 25)
 
 
 def test_an_index_that_exists_gets_what_it_lacks_and_loses_nothing(source: str, target: str, tmp_path: Path) -> None:
@@ -165,22 +175,35 @@ def test_an_index_that_exists_gets_what_it_lacks_and_loses_nothing(source: str, 
 
 
 def test_a_document_that_changes_while_it_is_copied_is_copied_again(
-    source: str, target: str, monkeypatch: pytest.MonkeyPatch
+    far: str, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(indexer.stores.addresses.copying, "BATCH_DOCUMENTS", 2)
 
     def change(commit: Commit) -> None:
         if commit.position == 2:
-            with Index.open(source) as index:
+            with Index.open(far) as index:
                 index.add(
                     [replace(DOCUMENTS[1], text="other"), replace(DOCUMENTS[9], text="other")], vectors=VECTORS[:2]
                 )
 
-    done = copied(source, target, change)
+    done = copied(far, target, change)
     assert (done.documents, done.copied) == (10, 12)
     with Index.open(target) as index:
         assert [index.get(uri).text for uri in ("d1", "d9")] == ["other", "other"]
         assert index.check().ok
+
+
+def test_a_folder_is_copied_into_a_new_folder(likewise: Callable[..., Any], source: str, tmp_path: Path) -> None:
+    copy, taken = tmp_path / "copy.index", tmp_path / "taken"
+    numbers = {"copied": 10, "documents": 10, "passages": 10, "questions": 0, "notes": []}
+    assert likewise("copy", source, copy, "--json").json == {"copy": str(copy), **numbers}
+    assert likewise("remove", source, "d3").code == 0
+    assert likewise("info", copy, "--json").json["documents"] == 10
+    taken.mkdir()
+    (taken / "file").write_text("kept")
+    said = likewise("copy", source, taken)
+    assert (said.code, said.out) == (2, "")
+    assert (taken / "file").read_text() == "kept"
 
 
 def test_nothing_is_embedded_and_no_model_is_loaded(environment: SimpleNamespace, source: str, target: str) -> None:

@@ -48,7 +48,6 @@ UNKNOWN = "and there is no .likewise in this folder or above it"
 NO_INDEX = "which INDEX? There is no .likewise in this folder or above it"
 SWAPPED = "INDEX comes first"
 TWO = 'there is no index "none.index", and '
-NOTHING = "none.index: there is no index here"
 
 
 @pytest.mark.parametrize(
@@ -68,8 +67,6 @@ NOTHING = "none.index: there is no index here"
         ("search none.index postgresql://nobody@localhost:1/none", TWO, TWO),
         ("search none.index the moon postgresql://nobody@localhost:1/none", TWO, TWO),
         ("similar none.index postgresql://nobody@localhost:1/none", TWO, TWO),
-        ("backup none.index postgresql://nobody@localhost:1/none", NOTHING, NOTHING),
-        ("backup none.index far.index", NOTHING, NOTHING),
         ("search 'the moon none.index'", UNKNOWN, MOON),
         ("search far.index moon none.index", FAR, FAR),
         ("search none.index moon", "there is no index here", "there is no index here"),

@@ -115,13 +115,13 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 with Index.open(sys.argv[1]) as index:
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
     try:
-        index.backup(sys.argv[2])
+        index.copy(sys.argv[2])
     except StorageError as error:
         print(error)
 """
 
 
-def test_a_backup_that_does_not_fit_is_said_of_the_copy_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_copy_that_does_not_fit_is_said_of_the_copy_and_leaves_nothing(tmp_path: Path) -> None:
     with Index.create(tmp_path / "x.index", dimensions=64) as index:
         index.add([Document(str(i), "text " * 50) for i in range(500)], vectors=np.ones((500, 64)))
     command = [sys.executable, "-c", COPIER, str(tmp_path / "x.index"), str(tmp_path / "copy.index")]

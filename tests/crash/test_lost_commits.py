@@ -343,11 +343,11 @@ def test_a_loss_of_one_commit_is_seen_before_a_migration_commits(tmp_path: Path)
         assert index.info().format_version > 1
 
 
-def test_backups_and_successors_say_what_their_original_has_lost(live: Path, tmp_path: Path) -> None:
+def test_copies_and_successors_say_what_their_original_has_lost(live: Path, tmp_path: Path) -> None:
     folder = _damaged(live, tmp_path / "x.index", lambda log: None)
     (note,) = _notes(folder)
     with Index.open(folder) as index:
-        assert index.backup(tmp_path / "y.index") == (note,)
+        assert index.copy(tmp_path / "y.index") == (note,)
         assert _notes(tmp_path / "y.index") == (note.replace("x.index", "y.index"),)
         index.replace_all([Document("new", "text")], vectors=ROWS[:1])
         assert _notes(folder) == (note,)
@@ -375,7 +375,7 @@ def test_every_way_to_write_leaves_the_number_of_its_last_commit(tmp_path: Path)
             index.compact,
             lambda: writer_of(index).settle(),
             lambda: index.check(repair=True),
-            lambda: index.backup(tmp_path / "y.index"),
+            lambda: index.copy(tmp_path / "y.index"),
             lambda: index.replace_all([Document("new", "text")], vectors=ROWS[:1]),
         ):
             change()

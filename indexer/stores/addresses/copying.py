@@ -1,7 +1,7 @@
 """Copies between stores of any kind: documents, passages, vectors bit for bit, the ledger and all settings.
 
-Nothing is embedded. An interrupted copy continues where it stopped, because a document that is in both with the
-same hashes is not copied again.
+Nothing is embedded. A folder becomes a new folder as of one commit. Every other copy continues where it stopped when it
+was interrupted, because a document that is in both with the same hashes is not copied again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from indexer.errors import BadInput, IndexDamaged, count_of
 from indexer.listener import SILENT, Commit, Listener
 from indexer.records import Stamp
 from indexer.stores.addresses.life_cycle import draft, unfinished
-from indexer.stores.addresses.open import engine_of, require_shards
+from indexer.stores.addresses.open import engine_of, is_uri, require_shards
 from indexer.stores.port import Batch, RunOutcome
 from indexer.stores.reading.recall import made_questions
 from indexer.stores.reading.snapshot import Snapshot
@@ -46,7 +46,8 @@ class Copied:
         copied: documents that were written; the others were there already.
         removed: documents of an interrupted copy that the original no longer has.
         documents, passages: how many the copy holds.
-        questions: how many questions both answered with the same hits.
+        questions: how many questions both answered with the same hits; none if a folder was copied into a new folder.
+        notes: facts about the original and the copy that the caller should know.
     """
 
     copied: int
@@ -54,13 +55,15 @@ class Copied:
     documents: int
     passages: int
     questions: int
+    notes: tuple[str, ...] = ()
 
 
 def copy(source: Store, destination: str, listener: Listener = SILENT, shards: int | None = None) -> Copied:
     """Make the index at `destination` equal to `source`.
 
-    A new index appears only when it is complete. An interrupted copy continues when it is started again.
-    An existing index at `destination` gets the documents that it lacks. The listener receives every commit.
+    A new index appears only when it is complete. From a folder into a new folder, it is the source as of one commit.
+    Any other copy that was interrupted continues when it is started again. An existing index at `destination` gets the
+    documents that it lacks. The listener receives every commit.
 
     Args:
         shards: number of shards of a new index in a database with Citus; see `engine_of`.
@@ -77,6 +80,10 @@ def copy(source: Store, destination: str, listener: Listener = SILENT, shards: i
             require_shards(target, shards)
             _require_part(source, target)
             return copy_into(source, target, listener)
+        if not is_uri(source.address) and not is_uri(destination):
+            notes = copy_commit(source, engine)
+            with engine.open().snapshot() as copied:
+                return Copied(copied.documents, 0, copied.documents, copied.passages, 0, notes)
         with source.snapshot() as snapshot:
             settings = snapshot.settings
         with unfinished(engine, settings) as target:
@@ -126,7 +133,7 @@ def copy_into(source: Store, target: Store, listener: Listener = SILENT) -> Copi
     return _verified(source, target, copied, removed)
 
 
-def backup(store: Store, destination: Engine) -> tuple[str, ...]:
+def copy_commit(store: Store, destination: Engine) -> tuple[str, ...]:
     """Copy an index as of one commit, or nothing at all; between a folder and a database as `copy_into` does.
 
     Returns:
@@ -218,7 +225,7 @@ def _verified(source: Store, target: Store, copied: int, removed: int) -> Copied
             mine, theirs = (_hits(snapshot, vector) for snapshot in (one, other))
             if not _agree(mine, theirs):
                 raise IndexDamaged(f"{target.address}: answers a question with other hits than the original")
-        return Copied(copied, removed, other.documents, other.passages, len(asked))
+        return Copied(copied, removed, other.documents, other.passages, len(asked), one.notes)
 
 
 def _hits(snapshot: Snapshot, vector: np.ndarray) -> list[tuple[str, int, float]]:

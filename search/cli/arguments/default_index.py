@@ -16,9 +16,6 @@ from search.cli.terminal.output import quoted, say
 DEFAULT_NAME = ".likewise"
 """Folder of the default index. Its name begins with a dot, so that it is never read as a source."""
 
-_TAKE_ANOTHER_INDEX = ("backup",)
-"""Commands whose argument after INDEX is the address of an index too."""
-
 
 def find_default() -> str | None:
     """Return the path of the default index, relative if it is in the working folder; None if there is no default
@@ -76,8 +73,6 @@ def complete(
     if names_index(first):
         return arguments
     if len(positionals) > 1 and names_index(positionals[-1]):
-        if context.info_name in _TAKE_ANOTHER_INDEX:
-            return arguments  # opening the first one reports what is wrong with it
         if _is_index_name(first):
             raise _two_indexes(context, first, positionals[-1])
         raise swapped(context, positionals)

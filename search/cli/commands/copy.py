@@ -14,21 +14,25 @@ from search.cli.terminal.output import number, say, say_json, shown, warn_of, wi
 @click.command("copy", cls=HelpfulCommand)
 @click.argument("source", metavar="FROM", shell_complete=complete_path)
 @click.argument("destination", metavar="TO", required=False, shell_complete=complete_path)
-@click.option("--drop", is_flag=True, help="Remove what an interrupted copy or backup to TO has left; give TO alone.")
+@click.option("--drop", is_flag=True, help="Remove what an interrupted copy to TO has left; give TO alone.")
 @shards_option
 @json_option
 def copy_command(source: str, destination: str | None, drop: bool, shards: int | None, as_json: bool) -> None:
     """Copy the index FROM to TO: from a folder to a database, back, or between two of a kind.
 
     Documents, vectors, the ledger and all that was learned are the same in the copy, and nothing is embedded. A new TO
-    appears when it is complete; after an interruption, the same command continues where it stopped. A TO that exists
-    gets what it lacks, and is refused if it holds documents that FROM does not have. At the end both are compared, and
-    asked the same questions.
+    appears when it is complete. FROM may be searched and written to during that time: a folder is copied into a new
+    folder as of one commit.
 
-    What an interrupted copy has left takes room until it is finished, or removed with --drop. That also removes what a
-    killed backup has left. likewise check names both in a database, and what a killed backup has left in a folder.
+    A copy from or to a database continues where it stopped when the same command runs again after an interruption. A TO
+    that exists gets what it lacks, and is refused if it holds documents that FROM does not have. At the end both are
+    compared, and asked the same questions.
+
+    What an interrupted copy has left takes room until the same command runs again, or until --drop removes it. likewise
+    check names it in a database, and in a folder if the copy was killed.
 
     \b
+    likewise copy papers.index /mnt/papers.index
     likewise copy papers.index "postgresql://user@host/db?index=papers"
     likewise copy "postgresql://user@host/db?index=papers" papers.index
     likewise copy --drop "postgresql://user@host/db?index=papers"
@@ -45,13 +49,11 @@ def copy_command(source: str, destination: str | None, drop: bool, shards: int |
     from search.cli.terminal.progress import DocumentProgress
 
     with closing(open_store(source)) as store, DocumentProgress("copying") as progress:
-        with store.snapshot() as snapshot:
-            notes = snapshot.notes
         done = copy(store, destination, progress, shards)
-    warn_of(notes)
+    warn_of(done.notes)
     if as_json:
         numbers = {"copied": done.copied, "documents": done.documents, "passages": done.passages}
-        say_json({"copy": without_passwords(destination), **numbers, "questions": done.questions, "notes": notes})
+        say_json({"copy": without_passwords(destination), **numbers, "questions": done.questions, "notes": done.notes})
         return
     compared = f"; {done.questions} questions have the same answers" if done.questions else ""
     documents, passages = count_of(done.documents, "document"), count_of(done.passages, "passage")

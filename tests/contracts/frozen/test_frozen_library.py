@@ -344,9 +344,9 @@ def test_a_searcher_sees_what_is_committed_and_a_replaced_folder(folder: Path, t
         assert [hit.uri for hit in searcher.search("fish", 9)] == ["z"]
 
 
-def test_a_backup_is_an_index_of_its_own(folder: Path, tmp_path: Path) -> None:
+def test_a_copy_is_an_index_of_its_own(folder: Path, tmp_path: Path) -> None:
     with Index.open(folder, WordEncoder()) as index:
-        index.backup(tmp_path / "copy.index")
+        index.copy(tmp_path / "copy.index")
         index.add([Document("later", "fish")])
     with Index.open(tmp_path / "copy.index", WordEncoder()) as copy:
         assert (len(copy), copy.check().ok) == (5, True)

@@ -288,16 +288,12 @@ def test_check_and_repair(world: Path, copy: Path, shell: Shell) -> None:
     assert shell("check", copy, "--json").json == {"ok": True, "problems": [], "notes": []}
 
 
-def test_compact_backup_and_remove(copy: Path, tmp_path: Path, shell: Shell) -> None:
+def test_compact_and_remove(copy: Path, shell: Shell) -> None:
     said = shell("compact", copy, "--kind", "exact", "--json")
     assert (said.code, said.json.keys()) == (0, {"bytes_before", "bytes"})
-    destination = tmp_path / "backup.index"
-    assert shell("backup", copy, destination, "--json").json == {"backup": str(destination), "documents": 8}
-    assert shell("backup", copy, destination).code == 2
     assert shell("remove", copy, "tea", "tax", "--json").json == {"removed": 2}
     assert shell("remove", copy, "bread", "nothing").code == 2
     assert shell("info", copy, "--json").json["documents"] == 6
-    assert shell("info", destination, "--json").json["documents"] == 8
 
 
 # evaluate, tune, expect, diff, pairs
@@ -461,6 +457,6 @@ def test_the_shell_has_these_commands(shell: Shell) -> None:
     assert said.code == 0
     for command in (
         *("index", "search", "similar", "show", "list", "remove", "info", "check", "compact", "evaluate", "compare"),
-        *("embed", "tokens", "model", "pairs", "compile", "tune", "backup", "export"),
+        *("embed", "tokens", "model", "pairs", "compile", "tune", "export"),
     ):
         assert f"\n  {command} " in said.out, command

@@ -31,7 +31,7 @@ from indexer.errors import IndexDamaged
 from indexer.ledger import HELD, NO_REASON, Code, LedgerState, Reason
 from indexer.records import Document, Span, Stamp
 from indexer.settings import Meaning
-from indexer.stores.addresses.copying import backup
+from indexer.stores.addresses.copying import copy_commit
 from indexer.stores.port import Batch, EmbeddedDocument, Hashes, LedgerRow, RunOutcome
 from indexer.stores.reading.store import Store, Writer
 
@@ -129,7 +129,7 @@ def test_a_sound_store_has_nothing_to_note(engine: Engine, store: Store, tmp_pat
     with store.snapshot() as snapshot:
         assert snapshot.dense(AXES[0], 3).matched == snapshot.words("apple", 3).matched == 2
         assert snapshot.notes == ()
-    assert backup(store, engine.at(str(tmp_path / "copy.index"))) == ()
+    assert copy_commit(store, engine.at(str(tmp_path / "copy.index"))) == ()
 
 
 # any operations, against the reference

@@ -1,4 +1,4 @@
-"""Writers, successors, indexes beside another one and backups, on every engine."""
+"""Writers, successors, indexes beside another one and copies, on every engine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from indexer.errors import BadInput, IndexLocked, NotAnIndex
 from indexer.filters.parse import parse
 from indexer.records import Document
 from indexer.settings import Settings
-from indexer.stores.addresses.copying import backup
+from indexer.stores.addresses.copying import copy_commit
 from indexer.stores.addresses.life_cycle import draft
 from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, SideSlot
 from indexer.stores.reading.store import Store
@@ -243,14 +243,14 @@ def test_copies_and_numbers_leave_out_what_stands_beside(engine: Engine, store: 
     with store.snapshot() as snapshot:
         assert (snapshot.info().bytes, snapshot.check(None).ok, notes_of(snapshot)) == (size, True, [])
     destination = str(tmp_path / "copy.index")
-    backup(store, engine.at(destination))
+    copy_commit(store, engine.at(destination))
     copy = engine.open(destination)
     assert (beside(copy, "next"), [document.uri for document in copy.iterate()]) == (None, ["a"])
     assert store.free_bytes() is None or store.free_bytes() > 0  # type: ignore[operator]
     copy.close()
 
 
-def test_a_backup_is_a_copy_with_a_history_of_its_own(engine: Engine, store: Store, tmp_path: Path) -> None:
+def test_a_copy_of_one_commit_has_a_history_of_its_own(engine: Engine, store: Store, tmp_path: Path) -> None:
     vector = filled(store)
     put(store, doc("x", "apple"), rows=[LedgerRow("/f", "x", "indexed")], finished=STAMPS)
     with store.writer() as writer:
@@ -259,7 +259,7 @@ def test_a_backup_is_a_copy_with_a_history_of_its_own(engine: Engine, store: Sto
     destination = str(tmp_path / "copy.index")
     with store.writer() as writer:  # while it is written
         writer.remove(["d4"])
-        backup(store, engine.at(destination))
+        copy_commit(store, engine.at(destination))
     copy = engine.open(destination)
     assert everything(copy) == everything(store)
     with store.snapshot() as one, copy.snapshot() as other:
@@ -275,7 +275,7 @@ def test_a_backup_is_a_copy_with_a_history_of_its_own(engine: Engine, store: Sto
         assert one.get("y") is None
         assert other.get("x") is not None
     with pytest.raises(BadInput):
-        backup(store, engine.at(destination))
+        copy_commit(store, engine.at(destination))
     assert [document.uri for document in copy.iterate()][-1] == "y"
     copy.close()
 

@@ -208,7 +208,7 @@ def test_a_map_is_drawn_stored_and_copied(by_components: None, topics: Path, tmp
     assert (stored.uris, stored.places.tolist()) == (drawn.uris, drawn.places.tolist())
     with Index.open(topics) as index:
         assert index.check().ok
-        index.backup(tmp_path / "copy.index")
+        index.copy(tmp_path / "copy.index")
     copied = Searcher(tmp_path / "copy.index").map()
     assert copied is not None
     assert copied.places.tolist() == drawn.places.tolist()

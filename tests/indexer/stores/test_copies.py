@@ -1,4 +1,4 @@
-"""Backup, export and import: another index with the same answers, and nothing embedded twice."""
+"""Copy, export and import: another index with the same answers, and nothing embedded twice."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from indexer.exchange import Embedded, from_record, to_record
 from indexer.indexing.ingest import Run
 from indexer.records import Section, Span
 from indexer.sources import ReadOptions, open_sources
-from indexer.stores.addresses.copying import backup
+from indexer.stores.addresses.copying import copy, copy_commit
 from indexer.stores.addresses.open import engine_of, open_store
 from indexer.stores.hashes import row_hash
 from indexer.stores.port import Batch, EmbeddedDocument, Hashes
@@ -46,21 +46,21 @@ def _answers(folder: Path) -> list[tuple[str, float]]:
 
 
 @pytest.mark.parametrize("kind", ["exact", "approximate"])
-def test_a_backup_answers_as_the_original_and_has_a_history_of_its_own(tmp_path: Path, kind: str) -> None:
+def test_a_copy_answers_as_the_original_and_has_a_history_of_its_own(tmp_path: Path, kind: str) -> None:
     index = _made(tmp_path / "x.index")
     index.compact(kind)
     index.remove(["d1"])
-    index.backup(tmp_path / "deep" / "y.index")
+    index.copy(tmp_path / "deep" / "y.index")
     with Index.open(tmp_path / "deep" / "y.index") as copy:
         assert copy.check().ok
         assert copy.info().history != index.info().history
         assert [document.uri for document in copy] == [document.uri for document in index]
     assert _answers(tmp_path / "deep" / "y.index") == _answers(tmp_path / "x.index")
     with pytest.raises(BadInput, match="is there already"):
-        index.backup(tmp_path / "deep" / "y.index")
+        index.copy(tmp_path / "deep" / "y.index")
 
 
-def test_a_backup_while_a_writer_works_is_one_commit(tmp_path: Path) -> None:
+def test_a_copy_while_a_writer_never_pauses_is_one_commit(tmp_path: Path) -> None:
     index, stop = _made(tmp_path / "x.index", 100), threading.Event()
 
     def write() -> None:
@@ -74,14 +74,16 @@ def test_a_backup_while_a_writer_works_is_one_commit(tmp_path: Path) -> None:
     writer.start()
     try:
         for number in range(5):
-            Index.open(tmp_path / "x.index").backup(tmp_path / f"{number}.index")
+            with closing(open_store(tmp_path / "x.index")) as store:
+                done = copy(store, str(tmp_path / f"{number}.index"))
+            assert (done.documents % 10, done.copied, done.questions) == (0, done.documents, 0)
     finally:
         stop.set()
         writer.join()
     for number in range(5):
-        with Index.open(tmp_path / f"{number}.index") as copy:
-            assert copy.check().ok
-            assert len(copy) % 10 == 0
+        with Index.open(tmp_path / f"{number}.index") as made:
+            assert made.check().ok
+            assert len(made) % 10 == 0
 
 
 def test_a_record_comes_back_as_it_was() -> None:
@@ -160,13 +162,13 @@ def test_recall_is_a_setting_and_has_to_be_a_share(tmp_path: Path) -> None:
 def test_nothing_is_made_inside_of_an_index(tmp_path: Path) -> None:
     index = _made(tmp_path / "x.index", 5)
     with pytest.raises(BadInput, match="is inside the folder of an index"):
-        index.backup(tmp_path / "x.index" / "backup")
+        index.copy(tmp_path / "x.index" / "copy")
     with pytest.raises(BadInput, match="is inside the folder of an index"):
         Index.create(tmp_path / "x.index" / "deep" / "er", dimensions=2)
 
 
 @pytest.mark.parametrize("fault", ["zeroed", "missing", "words"])
-def test_a_backup_of_a_damaged_index_does_not_vouch_for_what_it_copies(tmp_path: Path, fault: str) -> None:
+def test_a_copy_of_a_damaged_index_does_not_vouch_for_what_it_copies(tmp_path: Path, fault: str) -> None:
     with _made(tmp_path / "x.index") as index:
         index.compact()
     expected = _answers(tmp_path / "x.index")
@@ -180,7 +182,7 @@ def test_a_backup_of_a_damaged_index_does_not_vouch_for_what_it_copies(tmp_path:
         for path in (tmp_path / "x.index" / "words").glob("*/documents/*.term"):
             path.write_bytes(bytes(len(path.read_bytes())))
     store = open_store(tmp_path / "x.index")
-    (note,) = backup(store, engine_of(tmp_path / "y.index"))
+    (note,) = copy_commit(store, engine_of(tmp_path / "y.index"))
     store.close()
     assert "the next writer to the copy rebuilds it" in note
     with Searcher(tmp_path / "y.index") as searcher:
@@ -196,7 +198,7 @@ def test_a_backup_of_a_damaged_index_does_not_vouch_for_what_it_copies(tmp_path:
         assert copy.check().ok
 
 
-def test_a_backup_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index, synced, real = _made(tmp_path / "x.index"), set[int](), os.fsync
 
     def fsync(descriptor: int) -> None:
@@ -205,7 +207,7 @@ def test_a_backup_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypa
 
     index.compact()
     monkeypatch.setattr(os, "fsync", fsync)
-    index.backup(tmp_path / "deep" / "y.index")
+    index.copy(tmp_path / "deep" / "y.index")
     everything = [tmp_path / "deep", tmp_path / "deep" / "y.index", *(tmp_path / "deep" / "y.index").rglob("*")]
     live = {"catalog.db-wal", "catalog.db-shm"}
     assert [path.name for path in everything if path.stat().st_ino not in synced and path.name not in live] == []

@@ -45,21 +45,21 @@ def killed(place: object, name: str, action: Callable[[], object]) -> None:
     assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
 
 
-def back_up(source: str, target: str) -> None:
+def copy_commit(source: str, target: str) -> None:
     with Index.open(source) as index:
-        index.backup(target)
+        index.copy(target)
 
 
 @pytest.fixture
 def draft(source: str, tmp_path: Path) -> Path:
-    """What a backup to copy.index left that was killed after it had copied the catalog."""
-    killed(Catalog, "restamp", lambda: back_up(source, str(tmp_path / "copy.index")))
+    """What a copy to copy.index left that was killed after it had copied the catalog."""
+    killed(Catalog, "restamp", lambda: copy_commit(source, str(tmp_path / "copy.index")))
     (draft,) = tmp_path.glob(".copy.index.*")
     return draft
 
 
-@pytest.mark.parametrize("command", ["drop", "backup"])
-def test_what_a_killed_backup_left_is_named_and_removed(
+@pytest.mark.parametrize("command", ["drop", "copy"])
+def test_what_a_killed_copy_left_is_named_and_removed(
     likewise: Callable[..., Any], source: str, draft: Path, tmp_path: Path, command: str
 ) -> None:
     target = tmp_path / "copy.index"
@@ -74,7 +74,7 @@ def test_what_a_killed_backup_left_is_named_and_removed(
         assert likewise("copy", "--drop", target, "--json").json["bytes"] == size
         assert sorted(path.name for path in tmp_path.iterdir()) == ["source.index"]
     else:
-        assert likewise("backup", source, target).code == 0
+        assert likewise("copy", source, target).code == 0
         assert sorted(path.name for path in tmp_path.iterdir()) == ["copy.index", "source.index"]
         assert not (target / "making").exists()
     assert likewise("check", source, "--json").json["notes"] == []
@@ -109,15 +109,15 @@ def test_what_a_killed_rebuild_replaced_is_named_and_removed(source: str, tmp_pa
     assert [path.name for path in tmp_path.iterdir()] == ["source.index"]
 
 
-def test_what_a_backup_to_a_database_left_is_named_and_removed(likewise: Callable[..., Any], source: str) -> None:
+def test_what_a_copy_to_a_database_left_is_named_and_removed(likewise: Callable[..., Any], source: str) -> None:
     target, other = new_address(), new_address()
     begins = f"what a killed command was making as index {parse_address(target).index!r}"
 
     def left(store: Store) -> list[str]:
         return [note for note in store.engine.leftovers() if begins in note]
 
-    assert likewise("backup", source, other).code == 0
-    killed(PostgresWriter, "put", lambda: back_up(source, target))
+    assert likewise("copy", source, other).code == 0
+    killed(PostgresWriter, "put", lambda: copy_commit(source, target))
     with closing(open_store(other)) as store:
         deadline = time.monotonic() + 10  # until the server has noticed that its client has gone
         while not (notes := left(store)) and time.monotonic() < deadline:

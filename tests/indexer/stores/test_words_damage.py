@@ -180,10 +180,10 @@ def test_an_index_without_a_word_index_is_searched_by_words(tmp_path: Path) -> N
     store.close()
 
 
-def test_a_backup_carries_the_word_index(tmp_path: Path) -> None:
+def test_a_copy_carries_the_word_index(tmp_path: Path) -> None:
     folder = make(tmp_path / "x.index")
     with Index.open(folder) as index:
-        index.backup(tmp_path / "copy.index")
+        index.copy(tmp_path / "copy.index")
     assert [path.name for path in files(tmp_path / "copy.index")] == [path.name for path in files(folder)]
     assert answers(tmp_path / "copy.index") == close(answers(folder))
     assert notes(tmp_path / "copy.index") == ()

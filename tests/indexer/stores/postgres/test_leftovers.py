@@ -113,13 +113,13 @@ def test_a_new_index_has_nothing_of_an_earlier_one_of_its_name(
         with closing(open_store(source)) as store:
             copy(store, address)
 
-    def backed_up(address: str) -> None:
+    def copied_within(address: str) -> None:
         here = new_address()
         made(here)
         with Index.open(here) as index:
-            index.backup(address)
+            index.copy(address)
 
-    for make in (made, copied, backed_up):
+    for make in (made, copied, copied_within):
         address = new_address()
         with_previous(address)
         make(address)

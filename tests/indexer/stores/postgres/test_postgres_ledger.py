@@ -153,7 +153,7 @@ def test_only_the_owner_migrates_and_then_other_roles_write(old: Old) -> None:
 def test_a_copy_inside_the_database_keeps_its_format(old: Old) -> None:
     copy = new_address()
     with Index.open(old.address) as index:
-        index.backup(copy)
+        index.copy(copy)
     with Index.open(copy) as index:
         assert index.info().format_version == 1
         assert list(snapshot_of(index).ledger("skipped")) == ROWS
