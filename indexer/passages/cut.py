@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from indexer.encoders.recipes.port import Encoder
 from indexer.errors import BadInput
-from indexer.passages.encoded_data import encoded_ranges
 from indexer.passages.front_matter import read_front_matter
 from indexer.passages.markup import Range, VisibleText
 from indexer.passages.sentences import PARAGRAPH, SENTENCE
+from indexer.passages.unbroken import unbroken_ranges
 from indexer.records import Document, Section, Span
 
 DEFAULT_OVERLAP_TOKENS = 32
@@ -127,21 +127,19 @@ def front_matter(text: str, format_: str | None) -> int:
     return front.end if front and any(map(str.isalnum, islice(text, front.end, None))) else 0
 
 
-def encoded_in_passages(text: str, format_: str | None) -> list[Range]:
-    """Return the stretches of base64 or hexadecimal digits in the visible part of a text, as offsets in the visible
-    part.
+def unbroken_in_passages(text: str, format_: str | None) -> list[Range]:
+    """Return the long stretches without a space in the visible part of a text, as offsets in the visible part.
 
     A picture in the target of a link is not visible.
     """
-    return encoded_ranges(VisibleText.read(text, format_).text) if encoded_ranges(text) else []
+    return unbroken_ranges(VisibleText.read(text, format_).text) if unbroken_ranges(text) else []
 
 
 def left_out_ranges(text: str, format_: str | None) -> list[Range]:
-    """Return the ranges that no passage holds, in order: the front matter, and stretches of base64 or hexadecimal
-    digits."""
+    """Return the ranges that no passage holds, in order: the front matter, and long stretches without a space."""
     front = front_matter(text, format_)
-    encoded = [(max(start, front), end) for start, end in encoded_ranges(text) if end > front]
-    return [(0, front), *encoded] if front else encoded
+    unbroken = [(max(start, front), end) for start, end in unbroken_ranges(text) if end > front]
+    return [(0, front), *unbroken] if front else unbroken
 
 
 def _has_front_matter(document: Document) -> bool:
@@ -149,7 +147,7 @@ def _has_front_matter(document: Document) -> bool:
 
 
 def _has_encoded_data(document: Document) -> bool:
-    return bool(encoded_in_passages(document.text, document.format))
+    return bool(unbroken_in_passages(document.text, document.format))
 
 
 LATER_RULES: dict[str, Callable[[Document], bool]] = {

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from indexer.errors import BadInput
 from indexer.ledger import NO_REASON, Code, Reason
-from indexer.passages.cut import encoded_in_passages
-from indexer.passages.encoded_data import is_encoded
+from indexer.passages.cut import unbroken_in_passages
+from indexer.passages.unbroken import is_unbroken
 from indexer.sources.content import Content, Skip, Unreadable
 from indexer.sources.globs import Globs
 from indexer.sources.programs import ExtractorProgram
@@ -65,8 +65,8 @@ def content_or_entry(read_content: Callable[[], Content], uri: str, file: str, s
         content = read_content()
         if not content.text.strip():
             raise Skip(Code.NO_TEXT())
-        if is_encoded(content.text):
-            raise Skip(Code.ENCODED())
+        if is_unbroken(content.text):
+            raise Skip(Code.UNBROKEN())
     except Skip as skip:
         return Entry(uri, file, "skipped", skip.reason, stamp=stamp)
     except Unreadable as error:
@@ -77,14 +77,14 @@ def content_or_entry(read_content: Callable[[], Content], uri: str, file: str, s
 def entry_of(
     document: Document, file: str, stamp: Stamp | None, reason: Reason = NO_REASON, unread: tuple[Reason, ...] = ()
 ) -> Entry:
-    """Return the entry of a document that is to be embedded, with a note on the encoded data that no passage has.
+    """Return the entry of a document that is to be embedded, with a note on the part of its text that no passage has.
 
     Args:
         unread: the notes of its reader.
     """
-    if encoded := encoded_in_passages(document.text, document.format):
-        share = sum(end - start for start, end in encoded) / len(document.text)
-        unread = (*unread, Code.ENCODED_LEFT_OUT(f"{min(99, max(1, round(100 * share)))}"))
+    if unbroken := unbroken_in_passages(document.text, document.format):
+        share = sum(end - start for start, end in unbroken) / len(document.text)
+        unread = (*unread, Code.UNBROKEN_LEFT_OUT(f"{min(99, max(1, round(100 * share)))}"))
     return Entry(document.uri, file, "read", reason, document=document, stamp=stamp, notes=unread)
 
 

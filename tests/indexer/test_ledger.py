@@ -41,7 +41,7 @@ SENTENCES: list[tuple[Reason, str]] = [
     ),
     (Code.TOO_LARGE("1,024.0", "64"), "1,024.0 MB, over the limit of 64 MB: raise --max-file-mb"),
     (Code.NO_TEXT(), "holds no text"),
-    (Code.ENCODED(), "holds only base64 or hexadecimal digits, which no model reads"),
+    (Code.UNBROKEN(), "holds only long stretches without a space, such as base64, which no model reads"),
     (Code.BINARY(), "a binary file, of no format that likewise reads"),
     (Code.BINARY_WITH_NUL(), "a binary file: it holds NUL characters"),
     (Code.WORD_97(), "Word 97-2003: save it as .docx"),
@@ -172,8 +172,8 @@ SENTENCES: list[tuple[Reason, str]] = [
     ),
     (Code.XFA_FORM(), "its fields are not read, because it is an XFA form: print it into a new PDF"),
     (
-        Code.ENCODED_LEFT_OUT("40"),
-        "40 % of its text is encoded data (base64 or hexadecimal digits), which is not embedded",
+        Code.UNBROKEN_LEFT_OUT("40"),
+        "40 % of its text is stretches of over 2,000 characters without a space, which are not embedded",
     ),
     (
         Code.REPEATED_MEMBER('"year"'),

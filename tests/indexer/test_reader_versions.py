@@ -28,7 +28,7 @@ from indexer.sources.recorded import changes, record
 from indexer.stores.addresses.open import open_store
 from indexer.stores.port import LedgerRow
 
-BASE64 = base64.b64encode(random.Random(3).randbytes(600)).decode()
+BASE64 = base64.b64encode(random.Random(3).randbytes(1600)).decode()
 
 CHANGED = "read again because their reader has changed: "
 UNKNOWN = "read again because this index did not say how they were read: "
