@@ -18,7 +18,7 @@ from indexer.records import Vector
 from indexer.stores.fields.field_types import check_filter
 from indexer.stores.port import FieldValues
 from indexer.stores.reading.snapshot import Snapshot
-from search.condition_notes import notes_on_conditions
+from search.conditions import note_on_conditions
 from search.examples import with_examples
 from search.hits import Hits
 from search.missing_values import COMPARED_VALUES, may_have_notes, notes_on_values
@@ -91,9 +91,7 @@ class Answering:
         if condition is not None:
             notes += self.notes_on(snapshot, condition, hits.matched > 0)
         if query.conditions:
-            notes += notes_on_conditions(
-                snapshot, query.conditions, condition, query.unit, found=hits.matched > 0 or pool is not None
-            )
+            notes.append(note_on_conditions(query.conditions))
         return replace(hits, notes=tuple(notes))
 
     def notes_on(self, snapshot: Snapshot, where: Where, found: bool) -> tuple[str, ...]:

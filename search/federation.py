@@ -27,7 +27,7 @@ from indexer.stores.port import WordStatistics
 from indexer.stores.reading.snapshot import Snapshot
 from search.answering import Answering
 from search.asker import as_list, hits_above
-from search.condition_notes import notes_on_conditions
+from search.conditions import note_on_conditions
 from search.explain import add_sentences
 from search.families import Words, best_families, words_of_passage
 from search.fusion import CosineStatistics, words_weight
@@ -319,8 +319,7 @@ def _merge(parts: Sequence[_Part], query: Query) -> Hits:
         if not matched and part.query.condition is not None:
             of_values = part.answering.notes_on(part.snapshot, part.query.condition, found=False)
         if not matched and query.conditions:
-            where = part.query.condition
-            of_conditions = tuple(notes_on_conditions(part.snapshot, query.conditions, where, query.unit, found=False))
+            of_conditions = (note_on_conditions(query.conditions),)
         notes_of.append(list(dict.fromkeys((*part.notes, *hits.notes, *of_values, *of_conditions))))
         notes.update(notes_of[-1])
     described = [

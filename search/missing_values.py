@@ -1,36 +1,27 @@
-"""Notes on a filter: values that no document has, with similar values, and values that are not dates."""
+"""Notes on a filter: values that no document has, with similar values, and texts that are meant as dates."""
 
 from __future__ import annotations
 
 import difflib
-import os
 import re
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import PurePath
 
 from indexer.errors import count_of
-from indexer.filters.dates import Date, read_date
+from indexer.filters.dates import Date
 from indexer.filters.tree import (
-    COLUMNS,
     And,
     Compare,
     Condition,
-    Exists,
     In,
     Not,
     Or,
     TextMatch,
-    Under,
     Value,
     Where,
     conditions,
     one_line,
     show,
-    type_of,
 )
-from indexer.sources.formats import FORMATS
-from indexer.stores.fields.field_types import as_date
 from indexer.stores.port import FieldValues
 from indexer.stores.reading.snapshot import Snapshot
 
@@ -44,8 +35,6 @@ _MAX_NOTES = 3
 _NAMED_VALUES = 3
 _SHOWN_CHARACTERS = 60
 _DOTTED = re.compile(r"\d{1,4}([./])\d{1,2}\1\d{1,4}")
-_NUMBER = re.compile(r"\s*[+-]?\d+(?:[.,]\d+)*\s*")
-_FIRST_DATE = Date("0001-01-01", -62_135_596_800_000_000, -62_135_510_400_000_000)
 
 
 def notes_on_values(
@@ -68,39 +57,23 @@ def notes_on_values(
         if any(snapshot.count(condition) for condition in alternatives):
             continue
         match alternatives[0]:
-            case Compare("author", _, str(text)) | TextMatch("author", _, text) if sent := _sent(snapshot, text):
-                notes.append(f"no document has author = {_shown(text)}; {sent}")
             case Compare(field, _, value):
-                near = _near_format(value, values(field)) if field == "format" else _near(value, values(field))
+                near = _near(value, values(field))
                 notes.append(f"no document has {one_line(field, 80)} = {_shown(value)}{'; ' if near else ''}{near}")
-            case Under(folder):
-                # Only its name: a relative folder is resolved on the server, whose folders clients must not see.
-                name = PurePath(folder).name or folder
-                near = _near_folders(folder, values("path"))
-                notes.append(f"no document is under {_shown(name)}{'; ' if near else ''}{near}")
             case TextMatch() as condition if other_case := _other_case(snapshot, condition, values):
                 notes.append(other_case)
     fields = snapshot.fields or {}
-    dated = {
-        field: None for field, value in _compared(where) if as_date(value, fields.get(field, ())) or _is_date(value)
-    }
-    numeric = {field: None for field, value in _compared(where) if type_of(value) == "number"}
-    notes += [_not_numbers(snapshot, field, values) for field in numeric if "text" in fields.get(field, ())]
-    notes += [_undated(snapshot, field, values) for field in dated if "date" in fields.get(field, ())]
     notes += [
         f"{one_line(field, 80)} {op} {show(text)} compares texts letter by letter: write a date as 2024-12-31"
         for field, op, text in _dotted(where)
         if "date" in fields.get(field, ())
     ]
-    return tuple(note for note in notes if note)
+    return tuple(notes)
 
 
 def may_have_notes(where: Where, found: bool) -> bool:
-    """Return whether any value of a filter has to be looked up."""
-    if next(_looked_up(where, found), None) is not None:
-        return True
-    compared = (_is_date(value) or type_of(value) == "number" or as_date(value, ()) for _, value in _compared(where))
-    return any(compared) or bool(_dotted(where))
+    """Return whether any value of a filter has to be looked up, or is meant as a date."""
+    return next(_looked_up(where, found), None) is not None or bool(_dotted(where))
 
 
 def _dotted(where: Where) -> list[tuple[str, str, str]]:
@@ -111,55 +84,6 @@ def _dotted(where: Where) -> list[tuple[str, str, str]]:
         if isinstance(condition, Compare) and condition.op not in ("=", "!=")
         if isinstance(condition.value, str) and _DOTTED.fullmatch(condition.value)
     ]
-
-
-def _is_date(value: Value) -> bool:
-    return isinstance(value, Date)
-
-
-def _compared(where: Where) -> Iterator[tuple[str, Value]]:
-    """Yield the values that metadata fields are compared with."""
-    for condition in conditions(where):
-        match condition:
-            case Compare(field, _, value) if field not in COLUMNS:
-                yield field, value
-            case In(field, values) if field not in COLUMNS:
-                for value in values[:_MAX_LOOKUPS]:
-                    yield field, value
-
-
-def _not_numbers(snapshot: Snapshot, field: str, values: Callable[[str], FieldValues]) -> str:
-    """Return how many documents a comparison with a number cannot match, because their values are texts, some of them
-    digits."""
-    texts = [value for value, _ in values(field).frequent if isinstance(value, str) and _NUMBER.fullmatch(value)]
-    if not texts:
-        return ""
-    documents = snapshot.count(And((Exists(field), Not(Compare(field, ">=", -sys.float_info.max)))))
-    return (
-        f"the values of {one_line(field, 80)} in {count_of(documents, 'document')} are texts and not numbers, such as "
-        f"{_shown(texts[0])}: the condition cannot match them"
-    )
-
-
-def _undated(snapshot: Snapshot, field: str, values: Callable[[str], FieldValues]) -> str:
-    """Return how many documents a comparison with a date cannot match, because none of their values of the field is a
-    date."""
-    documents = snapshot.count(And((Exists(field), Not(Compare(field, ">=", _FIRST_DATE)))))
-    if not documents:
-        return ""
-    texts = (value for value, _ in values(field).frequent if isinstance(value, str) and read_date(value) is None)
-    example = next((f", such as {_shown(text)}" for text in texts), "")
-    return (
-        f"the values of {one_line(field, 80)} in {count_of(documents, 'document')} are not single dates{example}: "
-        "the condition cannot match them"
-    )
-
-
-def _sent(snapshot: Snapshot, name: str) -> str:
-    """Return how many messages a person has sent; empty if there are none. Their author is in the field `from`."""
-    condition = TextMatch("from", "contains", name)
-    documents = snapshot.count(condition) if name and "text" in (snapshot.fields or {}).get("from", ()) else 0
-    return f"from contains {_shown(name)} finds {count_of(documents, 'document')}" if documents else ""
 
 
 def _other_case(snapshot: Snapshot, condition: TextMatch, values: Callable[[str], FieldValues]) -> str:
@@ -212,32 +136,6 @@ def _looked_up(where: Where, found: bool) -> Iterator[tuple[Condition, ...]]:  #
         case TextMatch(field, "contains" | "startswith" | "endswith" as op, text, negated):
             if text and (negated or not found):
                 yield (TextMatch(field, op, text),)
-        case Under():
-            if not found:
-                yield (where,)
-
-
-def _near_folders(folder: str, values: FieldValues) -> str:
-    """Return the folders of documents that are spelled like a folder, or else the folder that all documents are below.
-
-    That folder is left out if not all paths are known, or if they are on several drives.
-    """
-    paths = [
-        PurePath(value) for value, _ in values.frequent if isinstance(value, str) and PurePath(value).is_absolute()
-    ]
-    if not paths:
-        return "no document has a path"
-    folders = sorted({str(above) for path in paths for above in path.parents})
-    near = difflib.get_close_matches(folder, folders, n=_NAMED_VALUES, cutoff=0.8)
-    if not near and len(paths) < COMPARED_VALUES and len({path.anchor for path in paths}) == 1:
-        near = [os.path.commonpath([path.parent for path in paths])]
-    return "near: " + ", ".join(map(_shown, near)) if near else ""
-
-
-def _near_format(value: Value, values: FieldValues) -> str:
-    """Return the formats of the index; the format of files with this extension comes first."""
-    named = FORMATS.get(f".{value.lower().removeprefix('.')}") if isinstance(value, str) else None
-    return _near(value if named is None else named.name, values)
 
 
 def _near(value: Value, values: FieldValues) -> str:

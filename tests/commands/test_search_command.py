@@ -352,10 +352,10 @@ def test_questions_of_standard_input_have_no_conditions(likewise: Callable[..., 
     assert said.err == ""
 
 
-def test_a_condition_that_leaves_nothing_is_named(likewise: Callable[..., Any], folder: Path) -> None:
+def test_conditions_that_leave_nothing_are_named(likewise: Callable[..., Any], folder: Path) -> None:
     said = likewise("search", folder, '"the doughs" yeast')
     assert (said.code, said.out) == (0, "nothing to rank: the index is empty, or no document passes the filter\n")
-    assert 'no document holds "the doughs"; it has dough in place of doughs' in said.err
+    assert 'read as conditions: "the doughs"; --literal asks for the text as it stands' in said.err
 
 
 def test_each_condition_is_explained(likewise: Callable[..., Any], folder: Path) -> None:

@@ -364,12 +364,6 @@ class ReferenceSnapshot:
 
     # ranking
 
-    def holding(self, conditions: port.Conditions, where: Where | None, unit: Unit) -> int:
-        return len(self._meeting(conditions, where, unit))
-
-    def similar_words(self, word: str) -> list[str]:
-        return []  # what is similar is not settled by the interface
-
     def _meeting(self, conditions: port.Conditions, where: Where | None, unit: Unit) -> list[int]:
         """Return the units that filter and conditions leave: passages, or the first passages of documents."""
         allowed = self._allowed(where)

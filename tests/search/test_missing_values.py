@@ -55,10 +55,7 @@ NOTES = [
     ('lang = "en" and year = 2020', []),
     ('lang = "en"', []),
     ("year > 3000", []),
-    ('lang contains "x" or under "/x"', ['no document is under "x"; near: "/notes"']),
-    ('under "/notse/empty"', ['no document is under "empty"; near: "/notes"']),
-    ('not under "/notse"', ['no document is under "notse"; near: "/notes"']),
-    ('under "/notes"', []),
+    ('under "/notse"', []),
     ('lang contains "ENGL"', ['no document has lang contains "ENGL"; there is "engl", and lang like "%ENGL%", which']),
     ('lang startswith "G"', ['no document has lang startswith "G"; there is "g", and lang like "G%", which ignores c']),
     ('lang endswith "N" or year = 2020', ['no document has lang endswith "N"; there is "n", and lang like "%N", whi']),
@@ -81,14 +78,6 @@ def test_a_value_that_no_document_has_is_noted(searcher: Searcher, where: str, e
         assert len(notes) == len(expected)
         for note, beginning in zip(notes, expected, strict=True):
             assert note.startswith(beginning)
-
-
-def test_no_folder_is_that_of_all_documents_if_only_some_paths_are_known(
-    searcher: Searcher, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("search.missing_values.COMPARED_VALUES", len(LANGUAGES))
-    assert searcher.filter_notes('under "/notse"') == ('no document is under "notse"; near: "/notes"',)
-    assert searcher.filter_notes('under "/x"') == ('no document is under "x"',)
 
 
 def test_notes_follow_the_commits(index: Index, searcher: Searcher) -> None:
@@ -114,49 +103,21 @@ def test_an_empty_index_has_nothing_to_note(in_memory: None) -> None:
 
 
 @pytest.mark.usefixtures("in_memory")
-def test_values_that_are_not_single_dates_are_counted() -> None:
-    days = ["2024-05-01", "2024-06-01", "May 2024 and June 2024", "early 2024", ["2024-07-01", "soon"], None]
+def test_a_text_that_is_meant_as_a_date_is_noted() -> None:
     with Index.create("days", dimensions=2) as index:
-        documents = [Document(f"d{number}", "text", metadata={"day": day}) for number, day in enumerate(days)]
-        index.add(documents, vectors=np.ones((len(documents), 2)))
+        days = ["2024-05-01", "2024-06-01", "May 2024"]
+        index.add([Document(day, "text", metadata={"day": day}) for day in days], vectors=np.ones((len(days), 2)))
         searcher = Searcher("days")
-        note = 'the values of day in 2 documents are not single dates, such as "May 2024 and June 2024": the condition'
-        for where in ("day >= 2024-05-15", "day < 2025", "day = 2024-06", "exists day and not day > 2024-12-31"):
-            (said,) = searcher.search_vector([1, 0], where=where).notes
-            assert said == f"{note} cannot match them", where
-        assert searcher.search_vector([1, 0], where='day contains "May" or not exists day').notes == ()
         (said,) = searcher.search_vector([1, 0], where='day > "01.06.2024"').notes
         assert said == 'day > "01.06.2024" compares texts letter by letter: write a date as 2024-12-31'
-        searcher.close()
-
-
-@pytest.mark.usefixtures("in_memory")
-def test_numbers_that_are_stored_as_texts_are_counted() -> None:
-    years = [2020, 2024, "2021", "2022", "unknown", None]
-    with Index.create("years", dimensions=2) as index:
-        documents = [Document(f"d{number}", "text", metadata={"year": year}) for number, year in enumerate(years)]
-        index.add(documents, vectors=np.ones((len(documents), 2)))
-        searcher = Searcher("years")
-        for where in ("year >= 2010", "year in (2020, 2021)", "not year < 2000 and exists year"):
-            said = searcher.search_vector([1, 0], where=where).notes
-            note = 'the values of year in 3 documents are texts and not numbers, such as "2021"'
-            assert f"{note}: the condition cannot match them" in said, (where, said)
-        assert searcher.search_vector([1, 0], where='year = "2021"').notes == ()
+        for where in ("day >= 2024-05-15", 'day contains "May"', 'uri > "01.06.2024"'):
+            assert searcher.search_vector([1, 0], where=where).notes == ()
         searcher.close()
 
 
 @pytest.mark.usefixtures("in_memory")
 def test_the_author_of_a_mail_is_in_its_field_from() -> None:
-    mails = [Document(f"m{n}", "text", metadata={"from": "Ann Smith <ann@example.org>"}) for n in range(2)]
     with Index.create("mails", dimensions=2) as index:
-        index.add(mails, vectors=np.ones((2, 2)))
+        index.add([Document("m", "text", metadata={"from": "Ann Smith <ann@example.org>"})], vectors=np.ones((1, 2)))
         with pytest.raises(UnknownField, match=r'no document has a field "author"; near: from$'):
             Searcher("mails").search_vector([1, 0], where='author = "Ann"')
-        index.add([Document("d", "text", metadata={"author": "Bob Jones"})], vectors=np.ones((1, 2)))
-        searcher = Searcher("mails")
-        for where in ('author = "Ann Smith"', 'author contains "Ann Smith"'):
-            (said,) = searcher.search_vector([1, 0], where=where).notes
-            assert said == 'no document has author = "Ann Smith"; from contains "Ann Smith" finds 2 documents'
-        (said,) = searcher.search_vector([1, 0], where='author = "Cem"').notes
-        assert said == 'no document has author = "Cem"; it has: "Bob Jones" (1)'
-        searcher.close()

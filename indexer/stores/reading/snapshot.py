@@ -154,16 +154,6 @@ class Snapshot(DocumentReader, FieldReader, LedgerReader):
 
     # ranking
 
-    def holding(self, conditions: Conditions, where: Where | None, unit: Unit) -> int:
-        """Return how many units that a filter leaves meet all conditions."""
-        words = self._open_words()
-        return words.of(unit).count_of(candidates.restriction(self._view, words, where, conditions))
-
-    def similar_words(self, word: str) -> list[str]:
-        """Return words of the index that are spelled like a word of a condition, the most similar first; none if a text
-        has the word itself."""
-        return self._open_words().documents.near_terms(word, "exact")
-
     def dense(
         self,
         vector: Vector,

@@ -322,7 +322,7 @@ class Postings:
         self._has_deletions = has_deletions
         self._counted_texts = 0
         self._factors: dict[str, float] = {}  # by term, for terms that were asked for
-        self._kept_terms: dict[tuple[str, str], tuple[NDArray[np.object_], Ids]] = {}  # by field and first letter
+        self._kept_terms: dict[str, tuple[NDArray[np.object_], Ids]] = {}  # by first letter
         self._shared: TextStatistics | None = None
         index.reload()
         self._searcher = index.searcher()
@@ -415,32 +415,28 @@ class Postings:
         """Return whether at least one of these terms is in no text."""
         return any(not self._searcher.doc_freq("words", term) for term in terms)
 
-    def near_terms(self, term: str, field: str = "words") -> list[str]:
-        """Return terms that are spelled like a term, the most similar first; none if the index has the term itself.
-
-        Args:
-            field: "words" for terms of the analysis, "exact" for words as conditions compare them.
-        """
-        if self._searcher.doc_freq(field, term):
+    def near_terms(self, term: str) -> list[str]:
+        """Return terms that are spelled like a term, the most similar first; none if the index has the term itself."""
+        if self._searcher.doc_freq("words", term):
             return []
         from rapidfuzz import process  # here, because importing it takes 20 ms, and most questions do not need it
         from rapidfuzz.distance import OSA
 
-        terms, lengths = self._beginning_with(field, term[0])
+        terms, lengths = self._beginning_with(term[0])
         alike = terms[np.abs(lengths - len(term)) <= _MAX_EDITS].tolist()
         near = process.extract(term, alike, scorer=OSA.distance, score_cutoff=_MAX_EDITS, limit=_NEAR_TERMS)
         return [other for other, _, _ in near]
 
-    def _beginning_with(self, field: str, letter: str) -> tuple[NDArray[np.object_], Ids]:
+    def _beginning_with(self, letter: str) -> tuple[NDArray[np.object_], Ids]:
         """Return the terms that begin with a letter (terms,), the most frequent first, and their lengths (terms,)."""
-        if (kept := self._kept_terms.get((field, letter))) is None:
-            by_frequency = sorted(self._searcher.terms_with_prefix(field, letter), key=lambda one: -one[1])
+        if (kept := self._kept_terms.get(letter)) is None:
+            by_frequency = sorted(self._searcher.terms_with_prefix("words", letter), key=lambda one: -one[1])
             terms = np.array([term for term, _ in by_frequency], np.object_)
             kept = terms, np.array([len(term) for term in terms], np.int64)
             others = self._kept_terms
             if len(terms) + sum(len(other) for other, _ in others.values()) > _KEPT_TERMS:
                 others = {}
-            self._kept_terms = {**others, (field, letter): kept}  # a new one: another thread may be reading it
+            self._kept_terms = {**others, letter: kept}  # a new one: another thread may be reading it
         return kept
 
     def _scored(self, terms: Terms, hits: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:

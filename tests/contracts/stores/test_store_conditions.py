@@ -82,7 +82,6 @@ def test_these_texts_have_these_words_in_a_row(store: Store, words: str, expecte
             conditions = (row(words, excluded=excluded),)
             left = TEXTS.keys() - expected if excluded else expected
             with store.snapshot() as snapshot:
-                assert snapshot.holding(conditions, None, unit) == len(left)
                 ranking = snapshot.dense(AXES[0], MANY, None, unit, False, conditions)
                 assert set(uris(snapshot, ranking)) == left
                 assert (ranking.matched, ranking.exact) == (len(left), True)
@@ -236,7 +235,6 @@ def test_every_engine_agrees_with_brute_force(store: Store, engine: Engine, tmp_
 
 def _agree(mine: Any, theirs: Any, vector: Any, question: str, k: int, where: Any, unit: Unit, conditions: Any) -> int:
     """Ask both in every mode; return the number of questions."""
-    assert mine.holding(conditions, where, unit) == theirs.holding(conditions, where, unit)
     pair = [snapshot.dense(vector, k, where, unit, False, conditions) for snapshot in (mine, theirs)]
     assert shown(mine, pair[0].passages) == shown(theirs, pair[1].passages), (conditions, where, unit)
     assert (pair[0].matched, pair[0].exact) == (pair[1].matched, True)
