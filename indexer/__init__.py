@@ -4,6 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from indexer.errors import BadInput as BadInput
+from indexer.errors import DiskFull as DiskFull
+from indexer.errors import FilterError as FilterError
+from indexer.errors import IndexDamaged as IndexDamaged
+from indexer.errors import IndexLocked as IndexLocked
+from indexer.errors import IndexUnavailable as IndexUnavailable
+from indexer.errors import LikewiseError as LikewiseError
+from indexer.errors import ModelError as ModelError
+from indexer.errors import NewerFormat as NewerFormat
+from indexer.errors import NotAnIndex as NotAnIndex
+from indexer.errors import NotPermitted as NotPermitted
+from indexer.errors import NoWords as NoWords
+from indexer.errors import RecipeMismatch as RecipeMismatch
+from indexer.errors import SourceError as SourceError
+from indexer.errors import StorageError as StorageError
+from indexer.errors import TextTooLong as TextTooLong
+from indexer.errors import UnknownField as UnknownField
+from indexer.errors import UnknownUri as UnknownUri
+from indexer.errors import UnsupportedSystem as UnsupportedSystem
+from indexer.errors import WordsBuilding as WordsBuilding
+from indexer.errors import WorkersLost as WorkersLost
 from indexer.lazy_names import lazy_names
 
 if TYPE_CHECKING:
@@ -11,27 +32,6 @@ if TYPE_CHECKING:
     from indexer.encoders import Recipe as Recipe
     from indexer.encoders import RecipeSpec as RecipeSpec
     from indexer.encoders import load_encoder as load_encoder
-    from indexer.errors import BadInput as BadInput
-    from indexer.errors import DiskFull as DiskFull
-    from indexer.errors import FilterError as FilterError
-    from indexer.errors import IndexDamaged as IndexDamaged
-    from indexer.errors import IndexLocked as IndexLocked
-    from indexer.errors import IndexUnavailable as IndexUnavailable
-    from indexer.errors import LikewiseError as LikewiseError
-    from indexer.errors import ModelError as ModelError
-    from indexer.errors import NewerFormat as NewerFormat
-    from indexer.errors import NotAnIndex as NotAnIndex
-    from indexer.errors import NotPermitted as NotPermitted
-    from indexer.errors import NoWords as NoWords
-    from indexer.errors import RecipeMismatch as RecipeMismatch
-    from indexer.errors import SourceError as SourceError
-    from indexer.errors import StorageError as StorageError
-    from indexer.errors import TextTooLong as TextTooLong
-    from indexer.errors import UnknownField as UnknownField
-    from indexer.errors import UnknownUri as UnknownUri
-    from indexer.errors import UnsupportedSystem as UnsupportedSystem
-    from indexer.errors import WordsBuilding as WordsBuilding
-    from indexer.errors import WorkersLost as WorkersLost
     from indexer.exchange import Embedded as Embedded
     from indexer.filters.mapping import Filter as Filter
     from indexer.filters.tree import FilterSyntaxError as FilterSyntaxError
@@ -45,4 +45,16 @@ if TYPE_CHECKING:
     from indexer.stores.port import Info as Info
     from indexer.stores.port import Recall as Recall
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __all__, __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "indexer.encoders": ["Encoder", "Recipe", "RecipeSpec", "load_encoder"],
+            "indexer.exchange": ["Embedded"],
+            "indexer.filters.mapping": ["Filter"],
+            "indexer.filters.tree": ["FilterSyntaxError"],
+            "indexer.index": ["Index"],
+            "indexer.indexing.embedder": ["Embedder", "Workers"],
+            "indexer.records": ["Changes", "Document", "Section"],
+            "indexer.stores.port": ["CheckReport", "Info", "Recall"],
+        },
+    )

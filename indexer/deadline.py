@@ -36,7 +36,10 @@ class Deadline:
     def check(self) -> None:
         """Raise DeadlinePassed if the time is over."""
         if self.passed():
-            raise DeadlinePassed(self._seconds)
+            raise DeadlinePassed(
+                f"the question took longer than {self._seconds:g} seconds: ask again later, or give a filter with "
+                "fewer conditions and shorter patterns"
+            )
 
 
 NEVER = Deadline()

@@ -162,12 +162,6 @@ class DeadlinePassed(LikewiseError):
     http_status = 503
     slug = "too-slow"
 
-    def __init__(self, seconds: float) -> None:
-        super().__init__(
-            f"the question took longer than {seconds:g} seconds: ask again later, or give a filter with fewer "
-            "conditions and shorter patterns"
-        )
-
 
 class WordsBuilding(LikewiseError):
     """The words of an index in a database are still being read, and the question does not wait for them."""

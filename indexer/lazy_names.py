@@ -3,53 +3,35 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from itertools import pairwise
 from typing import Any
 
-from indexer.errors import check_system
+from indexer.errors import LikewiseError, check_system
 
 
-def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the `__getattr__` and the `__dir__` (PEP 562) of a package that imports each public name on first use.
-
-    The public names are what the package imports for type checkers alone: `if TYPE_CHECKING: from a import B as B`.
-    With `from a import *` they are the public names of `a`.
+def lazy_names(
+    package: str, names: Mapping[str, Sequence[str]]
+) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+    """Return the `__all__`, the `__getattr__` and the `__dir__` (PEP 562) of a package that imports names on first use.
 
     Args:
         package: the package's `__name__`.
+        names: the names to import, by their module. Errors that the package has imported itself are public too.
 
     The returned `__getattr__` raises UnsupportedSystem on Windows.
     """
-
-    @cache
-    def homes() -> dict[str, str]:
-        # Read from the byte code, so that each name is written once, and programs without source files work too.
-        import dis
-
-        module = sys.modules[package]
-        found = dict[str, str]()
-        for before, step in pairwise(dis.get_instructions(module.__loader__.get_code(package))):  # type: ignore[union-attr]
-            if step.opname != "IMPORT_NAME":
-                continue
-            for name in before.argval or ():
-                if name == "*":
-                    found |= dict.fromkeys(import_module(step.argval).__all__, step.argval)
-                elif name not in vars(module):
-                    found[name] = step.argval
-        return found
+    modules = {name: module for module, listed in names.items() for name in listed}
+    imported = vars(sys.modules[package])
+    errors = [name for name, value in imported.items() if isinstance(value, type) and issubclass(value, LikewiseError)]
 
     def __getattr__(name: str) -> Any:
-        if name == "__all__":
-            return sorted(homes())
-        if name not in homes():
+        if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         check_system()
-        return getattr(import_module(homes()[name]), name)
+        return getattr(import_module(modules[name]), name)
 
     def __dir__() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *homes()})
+        return sorted({*imported, *modules})
 
-    return __getattr__, __dir__
+    return sorted({*modules, *errors}), __getattr__, __dir__

@@ -13,4 +13,7 @@ if TYPE_CHECKING:
     from indexer import *
     from search import *
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    from indexer import __all__ as _of_indexer
+    from search import __all__ as _of_search
+
+    __all__, __getattr__, __dir__ = lazy_names(__name__, {"indexer": _of_indexer, "search": _of_search})

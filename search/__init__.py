@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from indexer.errors import BadInput as BadInput
+from indexer.errors import DeadlinePassed as DeadlinePassed
+from indexer.errors import DiskFull as DiskFull
+from indexer.errors import FilterError as FilterError
+from indexer.errors import IndexDamaged as IndexDamaged
+from indexer.errors import IndexUnavailable as IndexUnavailable
+from indexer.errors import LikewiseError as LikewiseError
+from indexer.errors import ModelError as ModelError
+from indexer.errors import NewerFormat as NewerFormat
+from indexer.errors import NotAnIndex as NotAnIndex
+from indexer.errors import NotPermitted as NotPermitted
+from indexer.errors import NoWords as NoWords
+from indexer.errors import RecipeMismatch as RecipeMismatch
+from indexer.errors import StorageError as StorageError
+from indexer.errors import UnknownField as UnknownField
+from indexer.errors import UnknownUri as UnknownUri
+from indexer.errors import WordsBuilding as WordsBuilding
 from indexer.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from indexer.deadline import Deadline as Deadline
-    from indexer.errors import BadInput as BadInput
-    from indexer.errors import DeadlinePassed as DeadlinePassed
-    from indexer.errors import DiskFull as DiskFull
-    from indexer.errors import FilterError as FilterError
-    from indexer.errors import IndexDamaged as IndexDamaged
-    from indexer.errors import IndexUnavailable as IndexUnavailable
-    from indexer.errors import LikewiseError as LikewiseError
-    from indexer.errors import ModelError as ModelError
-    from indexer.errors import NewerFormat as NewerFormat
-    from indexer.errors import NotAnIndex as NotAnIndex
-    from indexer.errors import NotPermitted as NotPermitted
-    from indexer.errors import NoWords as NoWords
-    from indexer.errors import RecipeMismatch as RecipeMismatch
-    from indexer.errors import StorageError as StorageError
-    from indexer.errors import UnknownField as UnknownField
-    from indexer.errors import UnknownUri as UnknownUri
-    from indexer.errors import WordsBuilding as WordsBuilding
     from indexer.filters.mapping import Filter as Filter
     from indexer.filters.tree import FilterSyntaxError as FilterSyntaxError
     from indexer.records import Document as Document
@@ -38,4 +38,18 @@ if TYPE_CHECKING:
     from search.query import Query as Query
     from search.searcher import Searcher as Searcher
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __all__, __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "indexer.deadline": ["Deadline"],
+            "indexer.filters.mapping": ["Filter"],
+            "indexer.filters.tree": ["FilterSyntaxError"],
+            "indexer.records": ["Document"],
+            "indexer.stores.port": ["Info", "Passage"],
+            "search.async_searcher": ["AsyncSearcher"],
+            "search.federation": ["search_indexes"],
+            "search.hits": ["Hit", "Hits"],
+            "search.query": ["Mode", "Query"],
+            "search.searcher": ["Searcher"],
+        },
+    )

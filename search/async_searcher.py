@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import wraps
 from os import PathLike
-from types import SimpleNamespace
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from indexer.deadline import Deadline
 from indexer.encoders import Encoder
@@ -38,19 +37,26 @@ def _awaited(
 
 
 def _asked(
-    method: Callable[Concatenate[Asker, P], Hits],
+    method: Callable[Concatenate[Any, P], Hits],
 ) -> Callable[Concatenate[AsyncSearcher, P], Coroutine[Any, Any, Hits]]:
     """Return the coroutine function that asks what a method of `Asker` asks."""
 
     @wraps(method)
     async def ask(self: AsyncSearcher, /, *args: P.args, **kwargs: P.kwargs) -> Hits:
-        return await self.answer(cast("Query", method(_RETURNS_QUERY, *args, **kwargs)))
+        reader = _QuestionReader()
+        method(reader, *args, **kwargs)
+        return await self.answer(reader.query)
 
     return ask
 
 
-_RETURNS_QUERY = cast("Asker", SimpleNamespace(answer=lambda query: query))
-"""Answers a question with the question, to read the arguments of a method as one `Query`."""
+class _QuestionReader:
+    """Keeps the question that a method of `Asker` asks."""
+
+    query: Query
+
+    def answer(self, query: Query) -> None:
+        self.query = query
 
 
 class AsyncSearcher:

@@ -41,6 +41,7 @@ _BY_SLUG: Mapping[str, type[LikewiseError]] = {
         if isinstance(kind, type) and issubclass(kind, LikewiseError) and "slug" in vars(kind)
     },
     "bad-input": BadInput,
+    "text-too-long": LikewiseError,  # the answer does not have the numbers of tokens
     "unknown-index": NotAnIndex,
 }
 _BY_STATUS = {401: NotPermitted, 403: NotPermitted, 502: IndexUnavailable, 503: IndexUnavailable, 504: IndexUnavailable}
@@ -225,10 +226,7 @@ class Client(Asker):
             message = f"{self._url}: {message}"
         if status == httpx.codes.UNAUTHORIZED:
             message += ": give the token of the service as token="
-        error = kind.__new__(kind, message)  # not __init__, which takes other arguments in some classes
-        if isinstance(error, UnknownField):
-            error.field = problem["field"]
-        return error
+        return UnknownField(message, problem["field"]) if kind is UnknownField else kind(message)
 
 
 def _batches(values: Sequence[Any], most: int) -> Iterator[list[Any]]:

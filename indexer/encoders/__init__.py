@@ -23,4 +23,16 @@ if TYPE_CHECKING:
 else:
     # OpenVINO reports each of its imports to its makers with this package, and uses a stub where it is missing.
     sys.modules.setdefault("openvino_telemetry", None)
-    __getattr__, __dir__ = lazy_names(__name__)
+    __all__, __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "indexer.encoders.chain.many_encoders": ["encode_many"],
+            "indexer.encoders.chain.parts": ["calibrate_int8"],
+            "indexer.encoders.load": ["load_encoder"],
+            "indexer.encoders.recipes.port": ["Encoder", "Role", "steady"],
+            "indexer.encoders.recipes.postprocessing": ["fit_post"],
+            "indexer.encoders.recipes.recipe": ["Recipe", "RecipeSpec"],
+            "indexer.encoders.registry": ["get_encoder", "get_query_encoder"],
+            "indexer.encoders.torch.cross_encoder": ["cross_encoder"],
+        },
+    )

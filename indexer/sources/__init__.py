@@ -24,4 +24,12 @@ if TYPE_CHECKING:
     from indexer.sources.source import Source as Source
     from indexer.sources.source import open_sources as open_sources
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __all__, __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "indexer.sources.entry": ["Entry", "FieldOfFiles", "ReadOptions"],
+            "indexer.sources.programs": ["ExtractorProgram"],
+            "indexer.sources.reading": ["read"],
+            "indexer.sources.source": ["Source", "open_sources"],
+        },
+    )

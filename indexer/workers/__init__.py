@@ -14,4 +14,7 @@ if TYPE_CHECKING:
     from indexer.workers.process_workers import ProcessWorkers as ProcessWorkers
     from indexer.workers.ray_workers import RayWorkers as RayWorkers
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __all__, __getattr__, __dir__ = lazy_names(
+        __name__,
+        {"indexer.workers.process_workers": ["ProcessWorkers"], "indexer.workers.ray_workers": ["RayWorkers"]},
+    )

@@ -9,4 +9,4 @@ from indexer.lazy_names import lazy_names
 if TYPE_CHECKING:
     from search.server.app import create_app as create_app
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __all__, __getattr__, __dir__ = lazy_names(__name__, {"search.server.app": ["create_app"]})

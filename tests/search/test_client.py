@@ -188,6 +188,7 @@ def test_a_service_that_is_not_there_is_one_clear_error() -> None:
         (404, {"json": {"error": 1}}, LikewiseError, "status 404, and not an answer of likewise: check the address"),
         (503, {"json": {"slug": "full", "detail": "too many"}}, IndexUnavailable, "too many"),
         (503, {"json": {"slug": "too-slow", "detail": "20 s"}}, DeadlinePassed, "20 s"),
+        (400, {"json": {"slug": "text-too-long", "detail": "9 tokens"}}, LikewiseError, "9 tokens"),
         (503, {"json": {"slug": "index-unavailable", "detail": "gone"}}, IndexUnavailable, "gone"),
         (500, {"json": {"slug": "index-damaged", "detail": "broken"}}, IndexDamaged, "broken"),
         (None, httpx.ReadTimeout(""), IndexUnavailable, "did not answer within 60 seconds: ask again later"),
