@@ -32,7 +32,7 @@ HOMES = {
     "umap": ("indexer/map/projection.py",),
     "sklearn": ("indexer/map/regions.py",),
     "pyarrow": ("search/cli/commands/export.py",),
-    "prompt_toolkit": ("search/cli/hits/prompt.py",),
+    "readline": ("search/cli/hits/prompt.py",),
     "watchfiles": ("indexer/indexing/watch.py", "search/cli/commands/watch.py"),
     "httpx": ("search/client.py",),
     "starlette": ("search/server/",),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from platformdirs import user_state_path
 
@@ -17,30 +19,27 @@ from search.cli.hits.hit_formats import open_hit
 from search.cli.terminal.output import say, shown, warn
 
 if TYPE_CHECKING:
-    from prompt_toolkit import PromptSession
-    from prompt_toolkit.history import History
-    from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-
     from search.hits import Hit, Hits
     from search.query import Mode, Query
     from search.searcher import Searcher
 
 _HELP = """\
 a question        rank the documents by it; "a phrase", +word and -word in it are conditions
-3                 open hit 3 in VISUAL or EDITOR; Enter alone opens the first one of the page
-:next             the next page of hits; also Page Down
-:mode             the next of dense, words and hybrid, and the question again; also F2
-:filter           edits the filter, and an empty one allows all; also F3
+3                 open hit 3 in VISUAL or EDITOR
+:next             the next page of hits
+:mode             the next of dense, words and hybrid, and the question again
+:filter           edits the filter, and an empty one allows all
 :similar 3        rank the documents that are near to hit 3
 :quit             also Ctrl-D"""
 
-_KEYS = {"pagedown": ":next", "f2": ":mode", "f3": ":filter"}
-"""The commands that keys give in the middle of a question."""
-
 
 def can_prompt() -> bool:
-    """Return whether a person types and reads: standard input and output are a terminal that moves its cursor."""
-    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    """Return whether a person types and reads: standard input and output are a terminal that moves its cursor.
+
+    Some Pythons are built without `readline`. They have no prompt.
+    """
+    is_terminal = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    return is_terminal and find_spec("readline") is not None
 
 
 class Prompt:
@@ -65,37 +64,28 @@ class Prompt:
         """
         self._searcher, self._ask, self._show = searcher, ask, show
         self._k, self._mode, self._where = k, mode, where
-        self._repeat: Callable[[int], Hits] | None = None  # answers the last question again, with k hits
+        self._question: dict[str, Any] | None = None  # keywords of `ask` for the last question
         self._hits: tuple[Hit, ...] = ()
-        self._first = 1  # rank of the first hit of the page
-        self._typed = ""  # what a key has interrupted
 
     def run(self) -> None:
         """Read questions and commands until Ctrl-D or :quit."""
-        from prompt_toolkit import PromptSession
-
         threading.Thread(target=self._warm, name="likewise encoder", daemon=True).start()
-        session: PromptSession[str] = PromptSession(
-            history=_history(), key_bindings=_keys(self._interrupted), enable_history_search=True
-        )
         documents = count_of(len(self._searcher), "document")
         say(f"{shown(self._searcher.address)}: {documents}; :help names the commands, Ctrl-D ends")
-        while True:
-            typed, self._typed = self._typed, ""
-            try:
-                line = session.prompt("? ", default=typed, bottom_toolbar=self._toolbar).strip()
-            except KeyboardInterrupt:  # Ctrl-C leaves the line, as in shells
-                continue
-            except EOFError:
-                return
-            if line == ":quit":
-                return
-            try:
-                self._obey(line, session)
-            except LikewiseError as error:
-                say(f"{in_shell(error)}{getattr(error, 'caret', '')}")
-            except KeyboardInterrupt:
-                say("interrupted")
+        with _history():
+            while True:
+                try:
+                    filtered = f", {self._where}" if self._where else ""
+                    if (line := _typed(f"{self._mode}{filtered}? ")) == ":quit":
+                        return
+                    self._obey(line)
+                except LikewiseError as error:
+                    say(f"{in_shell(error)}{getattr(error, 'caret', '')}")
+                except KeyboardInterrupt:  # Ctrl-C leaves the line, as in shells
+                    say("")
+                except EOFError:
+                    say("")
+                    return
 
     def _warm(self) -> None:
         """Load the encoder while the first question is typed."""
@@ -104,67 +94,52 @@ class Prompt:
         except LikewiseError:
             return  # the first question that needs it reports the same
 
-    def _interrupted(self, typed: str) -> None:
-        self._typed = typed
-
-    def _toolbar(self) -> str:
-        where = f" · {self._where}" if self._where else ""
-        return f" F2 {self._mode} · F3 filter{where} · Page Down next · Enter opens a hit · :help "
-
-    def _obey(self, line: str, session: PromptSession[str]) -> None:
+    def _obey(self, line: str) -> None:
         """Carry out the command of a line."""
         name, _, rest = line.partition(" ")
         commands: Mapping[str, Callable[[str], None]] = {
             ":next": self._next_page,
             ":mode": self._change_mode,
-            ":filter": lambda _: self._edit_filter(session),
+            ":filter": self._edit_filter,
             ":similar": self._similar,
             ":help": lambda _: say(_HELP),
         }
-        if not line:
-            if self._hits:
-                self._open(self._first)
-        elif line.isdecimal():
+        if line.isdecimal():
             self._open(int(line))
         elif name in commands:
             commands[name](rest.strip())
         elif line.startswith(":"):
             say(f"{line}: not a command; :help names them")
-        else:
-            self._begin(lambda k: self._searcher.answer(self._query(line, k)))
+        elif line:
+            self._begin(text=line)
 
-    def _query(self, text: str, k: int) -> Query:
-        return self._ask(text=text, k=k, mode=self._mode, where=resolve_where(self._where))
-
-    def _like(self, uri: str, k: int) -> Query:
-        where = resolve_where(self._where)
-        return self._ask(text="", k=k, mode="dense", where=where, rerank=None, like=[uri])
-
-    def _begin(self, answer: Callable[[int], Hits]) -> None:
-        self._repeat = answer
+    def _begin(self, **question: Any) -> None:
+        self._question = question
         self._again()
 
     def _again(self) -> None:
         """Answer the last question, from its first page."""
-        self._first, self._hits = 1, ()
-        if self._repeat is not None:
-            hits = self._repeat(self._k)
-            self._hits = hits.hits
-            self._show(hits, 1)
+        self._hits = ()
+        if self._question is not None:
+            self._show_from(1)
 
-    def _next_page(self, _: str) -> None:
+    def _show_from(self, first: int) -> None:
+        """Answer the last question, and print a page of its hits that begins with this rank."""
         from dataclasses import replace
 
-        if self._repeat is None or not self._hits:
-            say("no hits to go on from: ask a question")
-            return
-        first = len(self._hits) + 1
-        hits = self._repeat(len(self._hits) + self._k)
-        if len(hits) < first:
+        settings = {"k": first - 1 + self._k, "mode": self._mode, "where": resolve_where(self._where)}
+        hits = self._searcher.answer(self._ask(**{**settings, **(self._question or {})}))
+        if 1 < first > len(hits):
             say("these were all")
             return
-        self._first, self._hits = first, hits.hits
+        self._hits = hits.hits
         self._show(replace(hits, hits=hits.hits[first - 1 :]), first)
+
+    def _next_page(self, _: str) -> None:
+        if self._hits:
+            self._show_from(len(self._hits) + 1)
+        else:
+            say("no hits to go on from: ask a question")
 
     def _change_mode(self, _: str) -> None:
         from search.query import Mode
@@ -177,16 +152,13 @@ class Prompt:
         if not rank.isdecimal():
             say("give the number of a hit, as in :similar 3")
         elif (hit := self._hit(int(rank))) is not None:
-            self._begin(lambda k: self._searcher.answer(self._like(hit.uri, k)))
+            self._begin(text="", mode="dense", rerank=None, like=[hit.uri])
 
-    def _edit_filter(self, session: PromptSession[str]) -> None:
+    def _edit_filter(self, _: str) -> None:
         """Ask for a filter from now on. One that cannot be read, or that the index cannot answer, is not kept."""
-        try:
-            text = session.prompt("filter: ", default=self._where or "", bottom_toolbar='year >= 2020 and lang = "en"')
-        except (KeyboardInterrupt, EOFError):
-            return
-        resolve_where(text.strip() or None)
-        earlier, self._where = self._where, text.strip() or None
+        text = _typed("filter: ", self._where or "") or None
+        resolve_where(text)
+        earlier, self._where = self._where, text
         try:
             self._again()
         except LikewiseError:
@@ -210,26 +182,12 @@ class Prompt:
             say(self._searcher.get(hit.uri).text, tabs=True)
 
 
-def _keys(interrupted: Callable[[str], None]) -> KeyBindings:
-    """Return the keys of the prompt.
+def _typed(prompt: str, text: str = "") -> str:
+    """Return the line that a person types, who may edit a text."""
+    import readline
 
-    Args:
-        interrupted: is called with the typed text when a key ends the line.
-    """
-    from prompt_toolkit.key_binding import KeyBindings
-
-    keys = KeyBindings()
-
-    def end_with(line: str) -> Callable[[KeyPressEvent], None]:
-        def press(event: KeyPressEvent) -> None:
-            interrupted(event.current_buffer.text)
-            event.app.exit(result=line)
-
-        return press
-
-    for key, line in _KEYS.items():
-        keys.add(key)(end_with(line))
-    return keys
+    readline.set_startup_hook(lambda: readline.insert_text(text))
+    return input(prompt).strip()
 
 
 def history_file() -> Path:
@@ -237,15 +195,23 @@ def history_file() -> Path:
     return user_state_path("likewise", appauthor=False) / "history"
 
 
-def _history() -> History:
-    from prompt_toolkit.history import FileHistory, InMemoryHistory
+@contextmanager
+def _history() -> Iterator[None]:
+    """Give the lines of earlier sessions to readline, and keep those of this one."""
+    import readline
 
     file = history_file()
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(file, os.O_CREAT | os.O_APPEND | os.O_RDWR, 0o600))
+        os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
         file.chmod(0o600)
+        if file.stat().st_size:  # libedit refuses an empty file
+            readline.read_history_file(file)
     except OSError as error:
         warn(f"{file}: {error.strerror}; the questions of this session are not kept")
-        return InMemoryHistory()
-    return FileHistory(str(file))
+        yield
+        return
+    try:
+        yield
+    finally:
+        readline.write_history_file(file)
