@@ -47,8 +47,8 @@ def main() -> None:
     plain.encode(texts[:500])
     contenders: dict[str, Callable[[], Any]] = {
         "sentence-transformers float32, paraphrase_mining": lambda: util.paraphrase_mining(plain, texts),
-        "likewise, 20 pairs": lambda: pairs_of_texts(documents, fast, fast.recipe, 20),
-        f"likewise, {MANY:,} pairs": lambda: pairs_of_texts(documents, fast, fast.recipe, MANY),
+        "likewise, 20 pairs": lambda: pairs_of_texts(documents, fast, 20),
+        f"likewise, {MANY:,} pairs": lambda: pairs_of_texts(documents, fast, MANY),
         "of which: embedding": lambda: fast.encode(texts),
         "of which: 20 pairs of vectors": lambda: nearest_pairs(vectors, 20),
         f"of which: {MANY:,} pairs of vectors": lambda: nearest_pairs(vectors, MANY),

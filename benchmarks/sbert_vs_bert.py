@@ -43,20 +43,11 @@ def named(last: int) -> dict[str, str]:
         "first and last, mean": f":mean@1,{last}",
         "middle two, mean": f":mean@{middle}",
         "embedding layer, mean": ":mean@0",
-        "SBERT, centred": ":own+center",
-        "SBERT, whitened to 256": ":own+whiten+256",
-        "last layer, mean, centred": ":mean@-1+center",
-        "last layer, mean, whitened to 256": ":mean@-1+whiten+256",
-        "first and last, mean, centred": f":mean@1,{last}+center",
-        "first and last, mean, whitened to 256": f":mean@1,{last}+whiten+256",
-        "embedding layer, mean, centred": ":mean@0+center",
-        "embedding layer, mean, whitened to 256": ":mean@0+whiten+256",
     }
 
 
-PICTURED = ("the model itself (SBERT)", "SBERT, whitened to 256", "last layer, [CLS]", "last layer, mean")
-PICTURED += ("second to last, mean (bert-as-service)", "first and last, mean", "first and last, mean, centred")
-PICTURED += ("first and last, mean, whitened to 256", "embedding layer, mean", "embedding layer, mean, whitened to 256")
+PICTURED = ("the model itself (SBERT)", "last layer, [CLS]", "last layer, mean")
+PICTURED += ("second to last, mean (bert-as-service)", "first and last, mean", "embedding layer, mean")
 
 
 def main() -> None:

@@ -84,9 +84,8 @@ class Index:
         Args:
             path: a folder that does not exist yet, or is empty.
             model: a name, a folder, a recipe (or its text) or an encoder of your own; the default is
-                all-MiniLM-L6-v2. Post-processing (center, whiten) is fitted to the first passages added. Or the
-                address of an endpoint, `http://localhost:11434/v1#NAME`: this user may send texts to its host from now
-                on (docs/models.md).
+                all-MiniLM-L6-v2. Or the address of an endpoint, `http://localhost:11434/v1#NAME`: this user may send
+                texts to its host from now on (docs/models.md).
             dimensions: width of vectors that you bring yourself, instead of a model; "auto" takes the width of the
                 first vector that is added.
             max_tokens: most tokens in a passage; the default is the model's limit. A model behind an endpoint needs it.
@@ -253,7 +252,6 @@ class Index:
 
         Raises:
             BadInput: the index holds vectors of your own.
-            ModelError: the post-processing of the recipe is not fitted yet.
         """
         return self._core.embedder
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from indexer.encoders import Encoder, Recipe, steady
+from indexer.encoders import Encoder, steady
 from indexer.errors import TextTooLong
 from indexer.passages.cut import titled_text
 from indexer.records import Document, Vector
@@ -64,13 +64,10 @@ class PairReport:
     cut: int = 0
 
 
-def pairs_of_texts(
-    documents: Sequence[Document], encoder: Encoder, recipe: Recipe, count: int, min_score: float = -1.0
-) -> PairReport:
+def pairs_of_texts(documents: Sequence[Document], encoder: Encoder, count: int, min_score: float = -1.0) -> PairReport:
     """Return the `count` most similar pairs of distinct texts; title and text of a document are one text.
 
     Args:
-        recipe: of `encoder`. If its post-processing is not fitted yet, it is fitted to these texts.
         min_score: leave out pairs with a lower cosine.
     """
     uris_of: dict[str, list[str]] = {}
@@ -78,7 +75,7 @@ def pairs_of_texts(
         text = titled_text(document.title, document.text, document.format)
         uris_of.setdefault(text, []).append(document.uri)
     sides = [Side(uris[0], text, len(uris)) for text, uris in uris_of.items()]
-    vectors, cut = embed([side.text for side in sides], encoder, recipe)
+    vectors, cut = embed([side.text for side in sides], encoder)
     nearest = nearest_pairs(vectors, count, min_score)
     rows = zip(nearest.first.tolist(), nearest.second.tolist(), nearest.scores.tolist(), strict=True)
     return PairReport(
@@ -99,9 +96,8 @@ def pairs_of_passages(store: Store, count: int, min_score: float = -1.0) -> Pair
     return PairReport(tuple(Pair(*row) for row in rows), nearest.passages)
 
 
-def embed(texts: Sequence[str], encoder: Encoder, recipe: Recipe) -> tuple[Vector, int]:
-    """Return unit rows (n, dimensions) of `recipe`, and the number of texts that were cut because they were too
-    long."""
+def embed(texts: Sequence[str], encoder: Encoder) -> tuple[Vector, int]:
+    """Return unit rows (n, dimensions), and the number of texts that were cut because they were too long."""
     encoder = steady(encoder)
     rows = np.empty((len(texts), encoder.dimensions), np.float32)
     cut = 0
@@ -113,11 +109,7 @@ def embed(texts: Sequence[str], encoder: Encoder, recipe: Recipe) -> tuple[Vecto
             cut += count_too_long(encoder, batch)
             vectors = encoder.encode(batch, truncate=True)
         rows[start : start + len(batch)] = vectors
-    if recipe.fitted or recipe.post is None:
-        return rows, cut
-    from indexer.encoders import fit_post
-
-    return fit_post(encoder, rows, recipe.post, recipe.dimensions).apply(rows), cut
+    return rows, cut
 
 
 def count_too_long(encoder: Encoder, texts: Sequence[str]) -> int:

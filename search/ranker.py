@@ -293,7 +293,7 @@ class Ranker:
                     " (--mode words)",
                 )
             )
-        return get_query_encoder(recipe, self.store.artifacts(), snapshot.fitted_parameters, self._trust)
+        return get_query_encoder(recipe, self.store.artifacts(), self._trust)
 
     def _require_same_recipe(self, snapshot: Snapshot, encoder: Encoder) -> None:
         recipe = snapshot.settings.recipe

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from indexer.encoders.recipes.port import Encoder as Encoder
     from indexer.encoders.recipes.port import Role as Role
     from indexer.encoders.recipes.port import steady as steady
-    from indexer.encoders.recipes.postprocessing import fit_post as fit_post
     from indexer.encoders.recipes.recipe import Recipe as Recipe
     from indexer.encoders.recipes.recipe import RecipeSpec as RecipeSpec
     from indexer.encoders.registry import get_encoder as get_encoder

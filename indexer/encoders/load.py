@@ -18,7 +18,6 @@ from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.openvino.onnx import OnnxEncoder
 from indexer.encoders.recipes.locate import find_model, has_two_routes, onnx_file, read_json
 from indexer.encoders.recipes.port import Encoder
-from indexer.encoders.recipes.postprocessing import with_post
 from indexer.encoders.recipes.prompts import known_pooling
 from indexer.encoders.recipes.recipe import (
     COMBINES,
@@ -119,8 +118,6 @@ def _of_one_folder(spec: RecipeSpec, runtime: Runtime) -> Encoder:
     raw = spec.pooling is not None or spec.layers is not None
     if spec.combine != "mean" and not raw:
         raise ModelError(f"combine {spec.combine!r} is for hidden layers: name them, or leave it out")
-    if spec.post:
-        raise ModelError(f"{spec}: {spec.post} is fitted to passages first: load the model without it and use fit_post")
     if runtime.name not in RUNTIME_NAMES:
         raise ModelError(f"runtime {runtime.name!r} is not one of {', '.join(RUNTIME_NAMES)}")
     if runtime.name == "openvino" and runtime.precision == "int8":
@@ -150,7 +147,7 @@ def _spec(model: str | Path | RecipeSpec | Recipe) -> RecipeSpec:
         case RecipeSpec():
             return model
         case Recipe():
-            return dataclasses.replace(spec_of(model), post=model.post)
+            return spec_of(model)
         case str() | Path():
             return RecipeSpec.parse(str(model))
     raise ModelError(f"model {model!r:.80} is not a name, folder or recipe")
@@ -165,14 +162,14 @@ def _layers(layers: int | str | Sequence[int]) -> tuple[int, ...]:
 
 
 def spec_of(recipe: Recipe) -> RecipeSpec:
-    """Return the request that gives this recipe, without its post-processing."""
+    """Return the request that gives this recipe."""
     return RecipeSpec(
         recipe.model,
         recipe.pooling,
         recipe.layers or None,
         recipe.combine,
         max_tokens=recipe.max_tokens,
-        dimensions=None if recipe.post else recipe.dimensions,
+        dimensions=recipe.dimensions,
         query_prompt=recipe.query_prompt,
         document_prompt=recipe.document_prompt,
         tokenizer=recipe.remote.tokenizer or None if recipe.remote else None,
@@ -183,35 +180,21 @@ def spec_of(recipe: Recipe) -> RecipeSpec:
     )
 
 
-def load_recipe(recipe: Recipe, fitted_parameters: bytes | None = None, runtime: Runtime | None = None) -> Encoder:
+def load_recipe(recipe: Recipe, runtime: Runtime | None = None) -> Encoder:
     """Load the encoder of a stored recipe.
 
-    Args:
-        fitted_parameters: of the recipe's post-processing. If the recipe is not fitted yet, return the encoder whose
-            vectors it will be fitted to.
-
     Raises:
-        ModelError: the model is not found, its files are not those the recipe was made with, or the parameters are
-            missing.
+        ModelError: the model is not found, or its files are not those the recipe was made with.
     """
     if recipe.remote is not None:
         return open_remote(recipe)
-    runtime = runtime or Runtime()
-    if recipe.post and runtime.name == "auto":
-        # Post-processing that was fitted to vectors of one runtime is not applied to another's.
-        runtime = dataclasses.replace(runtime, name="torch")
-    encoder = _load(spec_of(recipe), runtime)
+    encoder = _load(spec_of(recipe), runtime or Runtime())
     if encoder.recipe.fingerprint != recipe.fingerprint:
         raise ModelError(
             f"model {recipe.model!r} has other files ({encoder.recipe.fingerprint[:12]}...) than the "
             f"vectors were made with ({recipe.fingerprint[:12]}...): restore them, or embed again"
         )
-    if not recipe.post or not recipe.fitted:
-        return encoder
-    if fitted_parameters is None:
-        plain = dataclasses.replace(recipe, post=None, post_sha256="")
-        raise ModelError(f"{plain} needs the parameters of its {recipe.post} post-processing: they are missing")
-    return with_post(encoder, recipe, fitted_parameters)
+    return encoder
 
 
 def _load(spec: RecipeSpec, runtime: Runtime) -> Encoder:

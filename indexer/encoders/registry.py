@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from indexer.encoders.machine.hardware import named_threads
 from indexer.encoders.machine.runtime import Runtime
 from indexer.encoders.recipes.port import Encoder, steady
-from indexer.encoders.recipes.recipe import Recipe, RecipeSpec, is_endpoint
+from indexer.encoders.recipes.recipe import Recipe, RecipeSpec
 from indexer.errors import BadInput, ModelError
 
 if TYPE_CHECKING:
@@ -69,20 +69,14 @@ def registered(
 def get_encoder(
     model: str | PathLike[str] | Recipe | RecipeSpec | Encoder,
     runtime: Runtime | None = None,
-    fitted_parameters: bytes | None = None,
     models: KnownModels | None = None,
-) -> tuple[Encoder, Recipe]:
+) -> Encoder:
     """Return the encoder of a model, however the model is named, for embedding many texts.
 
     Args:
         model: a name, a folder, a recipe's text, an encoder, or the recipe that an index stores. The encoder of a
             stored recipe is shared by the process, unless the caller names a precision.
-        fitted_parameters: parameters of a stored recipe's post-processing.
         models: known models, which are loaded only when the first text is embedded. None loads every model now.
-
-    Returns:
-        The encoder, and the recipe of the vectors. The two differ if the recipe has post-processing that is not fitted
-        yet: it will be fitted to the vectors of the encoder.
 
     Raises:
         BadInput: `model` is not one of these.
@@ -94,21 +88,18 @@ def get_encoder(
     if models is not None:
         from indexer.encoders.chain.deferred import defer
 
-        return defer(lambda: get_encoder(model, runtime, fitted_parameters), model, runtime, models)
+        return defer(lambda: get_encoder(model, runtime), model, runtime, models)
     if isinstance(model, Recipe):
-        return _get_stored(model, fitted_parameters, runtime), model
+        return _get_stored(model, runtime)
     if isinstance(model, RecipeSpec | str | PathLike):
         return _load_spec(RecipeSpec.of(model), runtime)
     if not hasattr(model, "encode"):
         raise BadInput(f"model {model!r:.80} is not a name, folder, recipe or encoder")
-    return model, model.recipe
+    return model
 
 
 def get_query_encoder(
-    recipe: Recipe,
-    compiled: Path,
-    fitted_parameters: Callable[[], bytes | None],
-    trust_remote_code: bool = False,
+    recipe: Recipe, compiled: Path, trust_remote_code: bool = False
 ) -> tuple[Encoder, tuple[str, ...]]:
     """Return an encoder of a stored recipe for questions: a loaded encoder, the compiled encoder, or torch's encoder.
 
@@ -116,7 +107,6 @@ def get_query_encoder(
 
     Args:
         compiled: the folder of the compiled encoder; it need not exist.
-        fitted_parameters: reads the parameters of the recipe's post-processing; called only to load the model.
 
     Returns:
         The encoder, and notes: a note if `compiled` exists but cannot be used, so that torch answers instead.
@@ -144,39 +134,34 @@ def get_query_encoder(
                 encoder = None
                 notes = (f"{error}; torch is used for now",)
         if encoder is None:
-            encoder = _get_stored(recipe, fitted_parameters(), Runtime(trust_remote_code=trust_remote_code))
+            encoder = _get_stored(recipe, Runtime(trust_remote_code=trust_remote_code))
         return steady(encoder), notes
 
 
-def _get_two(model: Recipe | RecipeSpec, runtime: Runtime, models: KnownModels | None) -> tuple[Encoder, Recipe]:
+def _get_two(model: Recipe | RecipeSpec, runtime: Runtime, models: KnownModels | None) -> Encoder:
     """Return the encoder of two models: a stored recipe's, or a new one whose models are compared."""
     from indexer.encoders.chain.two_models import TwoModels, pair
 
     assert model.question is not None
-    if model.post or model.question.post:
-        raise ModelError(
-            f"{model.post or model.question.post} is fitted to one model: leave it out, or the model for questions"
-        )
-    documents, _ = get_encoder(replace(model, question=None), runtime, None, models)
+    documents = get_encoder(replace(model, question=None), runtime, models)
     # The caller's precision and runtime are for many documents.
     for_questions = Runtime(device=runtime.device, trust_remote_code=runtime.trust_remote_code)
-    questions, _ = get_encoder(model.question, for_questions, None, models)
+    questions = get_encoder(model.question, for_questions, models)
     if isinstance(model, Recipe):
-        return TwoModels(model, questions, lambda: documents), model
-    encoder = pair(documents, questions, trained_together=bool(model.route and model.question.route))
-    return encoder, encoder.recipe
+        return TwoModels(model, questions, lambda: documents)
+    return pair(documents, questions, trained_together=bool(model.route and model.question.route))
 
 
 def _get_two_for_questions(recipe: Recipe, compiled: Path, trust_remote_code: bool) -> tuple[Encoder, tuple[str, ...]]:
     """Return the encoder of two models that a stored recipe names, of which only that of questions is loaded now."""
     from indexer.encoders.chain.two_models import TwoModels
 
-    questions, notes = get_query_encoder(recipe.for_questions, compiled, lambda: None, trust_remote_code)
+    questions, notes = get_query_encoder(recipe.for_questions, compiled, trust_remote_code)
     runtime = Runtime(trust_remote_code=trust_remote_code)
-    return TwoModels(recipe, questions, lambda: _get_stored(recipe.for_documents, None, runtime)), notes
+    return TwoModels(recipe, questions, lambda: _get_stored(recipe.for_documents, runtime)), notes
 
 
-def _get_stored(recipe: Recipe, fitted_parameters: bytes | None, runtime: Runtime) -> Encoder:
+def _get_stored(recipe: Recipe, runtime: Runtime) -> Encoder:
     """Return the process's encoder of a stored recipe; the first call loads it."""
     if recipe.remote is not None:
         return _get_remote(recipe)
@@ -187,7 +172,7 @@ def _get_stored(recipe: Recipe, fitted_parameters: bytes | None, runtime: Runtim
         if encoder is None:
             from indexer.encoders.load import load_recipe
 
-            encoder = load_recipe(recipe, fitted_parameters, runtime)
+            encoder = load_recipe(recipe, runtime)
             if shared:
                 _loaded[key] = encoder
         return encoder
@@ -212,27 +197,15 @@ def _key(recipe: Recipe, runtime: Runtime) -> str:
     return recipe.identity if options == ("auto", "False", "auto") else " ".join((recipe.identity, *options))
 
 
-def _load_spec(spec: RecipeSpec, runtime: Runtime) -> tuple[Encoder, Recipe]:
+def _load_spec(spec: RecipeSpec, runtime: Runtime) -> Encoder:
     if _named is not None:
-        encoder = _named(spec)
-        return encoder, encoder.recipe
-    if is_endpoint(spec.model):
-        from indexer.encoders.endpoints.remote import connect
-
-        remote = connect(spec, runtime)
-        return remote, remote.recipe
+        return _named(spec)
     from indexer.encoders.load import load_encoder
 
-    plain = replace(spec, post=None, dimensions=None if spec.post else spec.dimensions)
-    # Post-processing that is fitted to vectors of one runtime is not applied to another's.
-    name = "torch" if spec.post and runtime.name == "auto" else runtime.name
-    encoder = load_encoder(
-        plain,
-        runtime=name,
+    return load_encoder(
+        spec,
+        runtime=runtime.name,
         precision=runtime.precision,
         device=runtime.device,
         trust_remote_code=runtime.trust_remote_code,
     )
-    if not spec.post:
-        return encoder, encoder.recipe
-    return encoder, replace(encoder.recipe, post=spec.post, dimensions=spec.dimensions or encoder.dimensions)

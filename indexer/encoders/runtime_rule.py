@@ -101,8 +101,6 @@ def _obstacle(recipe: Recipe) -> str | None:
 
     Nothing is fetched.
     """
-    if recipe.post:
-        return f"{recipe.post} is applied only to vectors of the runtime that it was fitted to"
     if recipe.pooling is not None:
         return None
     folder = Path(recipe.model).expanduser()

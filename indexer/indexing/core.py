@@ -36,11 +36,10 @@ from indexer.indexing.embedding import (
     BATCH_CHARACTERS,
     COMMIT_S,
     FIRST_BATCH_CHARACTERS,
-    FIT_BATCH_CHARACTERS,
     Embedding,
     Ready,
 )
-from indexer.indexing.identity import as_fitted, as_stored, index_was_replaced, require_recipe
+from indexer.indexing.identity import as_stored, index_was_replaced, require_recipe
 from indexer.passages.cut import PassageSettings
 from indexer.records import Changes, Document
 from indexer.settings import Settings
@@ -100,14 +99,12 @@ class IndexCore:
             model = replace(self.recipe, model=str(EndpointAddress.parse(model)))
         if isinstance(model, str | PathLike | RecipeSpec) and self.recipe is not None:
             model = as_stored(model, self.recipe)
-        return self.with_encoder(*get_encoder(model, self.context.runtime))
+        return self.with_encoder(get_encoder(model, self.context.runtime))
 
-    def with_encoder(self, encoder: Encoder, recipe: Recipe) -> IndexCore:
-        """Return this index with an encoder of `recipe`. Raises RecipeMismatch as `require` does for `recipe`."""
-        self.require(recipe)
-        with self.store.snapshot() as snapshot:
-            fitted = as_fitted(encoder, self.recipe, snapshot.fitted_parameters())
-        return IndexCore(self.store, fitted, self.context)
+    def with_encoder(self, encoder: Encoder) -> IndexCore:
+        """Return this index with an encoder. Raises RecipeMismatch as `require` does for its recipe."""
+        self.require(encoder.recipe)
+        return IndexCore(self.store, encoder, self.context)
 
     def close(self) -> None:
         self.store.engine.close()
@@ -156,10 +153,7 @@ class IndexCore:
             if self.recipe is None:
                 missing = "holds your own vectors and has no model: there is nothing to load or compile"
                 raise BadInput(f"{self.address}: {missing}")
-            with self.store.snapshot() as snapshot:
-                fitted_parameters = snapshot.fitted_parameters()
-            context = self.context
-            self._encoder, _ = get_encoder(self.recipe, context.runtime, fitted_parameters, context.vector_cache)
+            self._encoder = get_encoder(self.recipe, self.context.runtime, self.context.vector_cache)
         return self._encoder
 
     def require(self, recipe: Recipe) -> None:
@@ -214,22 +208,13 @@ class IndexCore:
 
     @property
     def batch_characters(self) -> int:
-        """Number of characters to embed and commit together: what is embedded in `COMMIT_S`, within bounds. The first
-        batch is larger if post-processing is fitted to it."""
+        """Number of characters to embed and commit together: what is embedded in `COMMIT_S`, within bounds."""
         if self.recipe is None:
             return BATCH_CHARACTERS  # Nothing is embedded.
-        if not self.recipe.fitted:
-            return FIT_BATCH_CHARACTERS
         if self._embedding is not None and self._embedding.speed is not None:
             return min(BATCH_CHARACTERS, int(self._embedding.speed * COMMIT_S))
         is_calibrated = self.context.runtime.precision == "int8"  # on the first batch
         return BATCH_CHARACTERS if is_calibrated else min(BATCH_CHARACTERS, FIRST_BATCH_CHARACTERS)
-
-    @property
-    def read_characters(self) -> int:
-        """Number of characters that a run reads before it embeds. A commit may have fewer, but of records with one id
-        only the last is embedded if they were read together."""
-        return max(BATCH_CHARACTERS, self.batch_characters)
 
     def commit(self, pending: Pending) -> Changes:
         """Wait for the embedding of a batch, and commit what is new.
@@ -276,16 +261,10 @@ class IndexCore:
             workers: embed the documents instead of the workers of the context, or this process.
         """
         notes: list[str] = []
-        meaning = self.settings.meaning
         changed, unchanged, hashes = self.compare(batch)
         if new := [item.document for item in changed if item.action != "rewrite"]:
             notes.extend(self._model_notes())
             notes.extend(self.read_languages(new, more_follow=more_follow))
-        if self.recipe is not None and not self.recipe.fitted:
-            self._fit([item.document for item in changed if item.action == "embed"])
-        # What was fitted is a part of every content hash. Another thread may have fitted it since the comparison.
-        if meaning != self.settings.meaning:
-            changed, unchanged = diff(batch, hashes, self.settings.meaning)
         documents = [item.document for item in changed if item.action == "embed"]
         if workers is None and documents:
             workers = self._own_workers()
@@ -366,9 +345,7 @@ class IndexCore:
     def embedder(self) -> Embedder:
         """What embeds documents for this index elsewhere; errors are those of `Embedder`."""
         recipe, passages = self.require_model()
-        with self.store.snapshot() as snapshot:
-            fitted_parameters = snapshot.fitted_parameters()
-        return Embedder(recipe, passages, fitted_parameters=fitted_parameters, runtime=self.context.runtime)
+        return Embedder(recipe, passages, runtime=self.context.runtime)
 
     def require_model(self) -> tuple[Recipe, PassageSettings]:
         """Return what documents are embedded with. Raises BadInput if the index holds vectors of the user's own."""
@@ -462,29 +439,4 @@ class IndexCore:
         if not self.settings.dimensions and replace(self.settings, dimensions=stored.dimensions).kind == stored.kind:
             self.settings = stored  # another writer has added the first vector
         if self.settings.kind != stored.kind:
-            with self.writer():  # wait for another thread that is just storing what it fitted
-                if self.settings.kind != self.stored_settings().kind:
-                    raise index_was_replaced(self.address)
-
-    def _fit(self, documents: Sequence[Document]) -> None:
-        """Fit the recipe's post-processing to passages of these documents and store it, before any is committed.
-
-        The caller holds the writer lock: only one writer may fit the recipe, and nothing may be written before.
-        """
-        if not documents:
-            return
-        from indexer.encoders import fit_post
-
-        with self.writer() as writer:
-            recipe = self.settings.recipe
-            if recipe is None or recipe.fitted:  # another thread has fitted it
-                return
-            self._require_as_opened()  # raises if another process has fitted it
-            assert self._embedding is not None
-            assert recipe.post is not None
-            vectors = self._embedding.sample(self.encoder, documents)
-            fitted = fit_post(self.encoder, vectors, recipe.post, recipe.dimensions)
-            settings = writer.change(lambda stored: replace(stored, recipe=fitted.recipe), fitted.fitted_parameters)
-            # Set before the settings: another thread that sees the fitted recipe must find this encoder.
-            self._encoder = fitted
-            self.settings = settings
+            raise index_was_replaced(self.address)

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from indexer.encoders import Encoder, Recipe, get_encoder, steady
 from indexer.encoders.machine.runtime import Runtime
-from indexer.errors import BadInput, ModelError
+from indexer.errors import BadInput
 from indexer.exchange import Embedded
 from indexer.indexing.batches import batches, validate
 from indexer.indexing.embedding import BATCH_CHARACTERS, Embedding
@@ -52,37 +52,30 @@ class Embedder:
         recipe: Recipe,
         passages: PassageSettings,
         *,
-        fitted_parameters: bytes | None = None,
         runtime: Runtime | None = None,
     ) -> None:
         """Take the recipe and the passage settings of an index: `index.recipe` and `index.passage_settings`.
 
         Args:
-            fitted_parameters: parameters of the recipe's post-processing; `index.embedder` has them.
             runtime: how the encoder computes.
 
         Raises:
             BadInput: an index of the user's own vectors has neither.
-            ModelError: the post-processing of the recipe is not fitted yet.
         """
         if not isinstance(recipe, Recipe) or not isinstance(passages, PassageSettings):
             raise BadInput(
                 f"an Embedder needs a Recipe and PassageSettings, not {recipe!r:.80} and {passages!r:.80}: "
                 "take index.recipe and index.passage_settings of an index with a model"
             )
-        if not recipe.fitted:
-            raise ModelError(
-                f"{recipe}: its {recipe.post} is fitted to the first documents of an index: add some first"
-            )
         self.recipe, self.passages = recipe, passages
-        self.fitted_parameters, self.runtime = fitted_parameters, runtime or Runtime()
+        self.runtime = runtime or Runtime()
         self.notes: tuple[str, ...] = ()
         self._embedding = Embedding(passages)
 
     @property
     def encoder(self) -> Encoder:
         """The encoder of the recipe, which this process shares. The first use loads it."""
-        return get_encoder(self.recipe, self.runtime, self.fitted_parameters)[0]
+        return get_encoder(self.recipe, self.runtime)
 
     def embed(self, documents: Iterable[Document] | Document) -> list[Embedded]:
         """Return the passages of each document with unit vectors, float32 (passages, dimensions).

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from indexer.cache.vector_cache import VectorCache
-from indexer.encoders import Encoder, Recipe, RecipeSpec, get_encoder, steady
+from indexer.encoders import Encoder, Recipe, RecipeSpec, get_encoder
 from indexer.encoders.machine.runtime import Runtime
 from indexer.encoders.recipes.locate import DEFAULT_MODEL
 from indexer.encoders.recipes.port import of_role
@@ -43,16 +43,10 @@ BATCH_CHARACTERS = 512 * 1024
 """Number of characters that are embedded and committed together: a few seconds of work, with bounded memory."""
 
 FIRST_BATCH_CHARACTERS = 16_000
-"""Characters of the first batch otherwise, at which the speed of the model is measured."""
+"""Characters of the first batch, at which the speed of the model is measured."""
 
 COMMIT_S = 10.0
 """Seconds of embedding after which to commit, so that an interruption costs no more."""
-
-FIT_BATCH_CHARACTERS = 16 * 1024 * 1024
-"""Number of characters of a first batch to which post-processing is fitted: about FIT_SAMPLE_PASSAGES passages."""
-
-FIT_SAMPLE_PASSAGES = 20_000
-"""Maximum passages that post-processing is fitted to."""
 
 _PLAIN_TEXT = "On 12 May 2020 the weather in the city was good, and 7 people came."
 """A sentence with a token that every sound model knows: most models know English words, the others digits."""
@@ -162,20 +156,6 @@ class Embedding:
             self._calibrated = True
         return for_documents(encoder, listener=listener)
 
-    def sample(self, encoder: Encoder, documents: Sequence[Document]) -> Vector:
-        """Return unit rows (passages, dimensions) of at most FIT_SAMPLE_PASSAGES passages, evenly spread.
-
-        The rows always come from the encoder's own runtime, because the fitted parameters are applied to its vectors.
-        """
-        encoder = steady(encoder)
-        texts = _texts(documents, cut(documents, encoder, self._settings, self._slack))
-        sample = texts[:: -(-len(texts) // FIT_SAMPLE_PASSAGES) or 1]
-        try:
-            return encoder.encode(sample, role="document", truncate=True)
-        except NothingKnown as error:
-            readable = [text for index, text in enumerate(sample) if index not in set(error.texts)]
-            return encoder.encode(readable, role="document", truncate=True)
-
 
 class _Counter:
     """Counts the passages of a call for a listener, and times those that do not come from the cache. Threads may share
@@ -270,7 +250,8 @@ def settings_of_new(
         if not isinstance(model, str | PathLike | RecipeSpec):
             raise BadInput("a model for questions stands beside a model that is named: give model= a name or folder")
         model = RecipeSpec.of(model).with_question(RecipeSpec.of(question_model))
-    encoder, recipe = get_encoder(model, runtime, models=cache)
+    encoder = get_encoder(model, runtime, cache)
+    recipe = model if isinstance(model, Recipe) else encoder.recipe
     limit = encoder.max_tokens
     if max_tokens is None and isinstance(model, RecipeSpec):
         max_tokens = model.max_tokens

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from os import PathLike
 
-from indexer.encoders import Encoder, Recipe, RecipeSpec
+from indexer.encoders import Recipe, RecipeSpec
 from indexer.encoders.recipes.locate import find_model, fingerprint
 from indexer.encoders.recipes.recipe import is_endpoint
 from indexer.errors import Message, RecipeMismatch
@@ -17,13 +17,11 @@ def require_recipe(address: str, stored: Recipe | None, other: Recipe) -> None:
     Args:
         address: of the index, for the message.
         stored: the index's recipe; None for an index of the user's own vectors.
-        other: the recipe to check. If its post-processing is not fitted, the index's parameters are used.
+        other: the recipe to check.
 
     Raises:
         RecipeMismatch: the vectors may not be mixed; the message names both recipes.
     """
-    if other.post and not other.fitted and stored:
-        other = replace(other, post_sha256=stored.post_sha256)
     if stored is None or not stored.same(other):
         made_with = _describe(stored) if stored else "vectors of your own"
         raise RecipeMismatch(
@@ -54,27 +52,13 @@ def as_stored(model: str | PathLike[str] | RecipeSpec, stored: Recipe) -> Recipe
         query_prompt=stored.query_prompt if spec.query_prompt is None else spec.query_prompt,
         document_prompt=stored.document_prompt if spec.document_prompt is None else spec.document_prompt,
         max_tokens=stored.max_tokens if spec.max_tokens is None else spec.max_tokens,
-        dimensions=stored.dimensions if spec.dimensions is None and not stored.post else spec.dimensions,
+        dimensions=stored.dimensions if spec.dimensions is None else spec.dimensions,
         stored=True,
     )
 
 
 def _describe(recipe: Recipe) -> str:
     return f"{recipe} (weights {recipe.fingerprint[:12]}, up to {recipe.max_tokens} tokens)"
-
-
-def as_fitted(encoder: Encoder, recipe: Recipe | None, fitted_parameters: bytes | None) -> Encoder:
-    """Return the encoder with the fitted post-processing of an index, unless it already has its own.
-
-    Args:
-        recipe: recipe of the index.
-        fitted_parameters: parameters of the post-processing, as the index stores them; None without post-processing.
-    """
-    if recipe is None or fitted_parameters is None or encoder.recipe.post:
-        return encoder
-    from indexer.encoders.recipes.postprocessing import with_post
-
-    return with_post(encoder, recipe, fitted_parameters)
 
 
 def index_was_replaced(address: str) -> RecipeMismatch:

@@ -13,7 +13,7 @@ from indexer.errors import BadInput, RecipeMismatch
 from indexer.exchange import Embedded
 from indexer.indexing.batches import Pending, Prepared, validate
 from indexer.indexing.core import IndexCore
-from indexer.indexing.embedding import COMMIT_S
+from indexer.indexing.embedding import BATCH_CHARACTERS, COMMIT_S
 from indexer.ledger import HELD, NO_REASON, Code, LedgerState, Reason
 from indexer.listener import Commit
 from indexer.records import Changes, Document, KnownFile, Span, Stamp, Vector
@@ -323,8 +323,8 @@ class Run:
             recipe = self._index.recipe
             if embedded.recipe != (recipe.identity if recipe else ""):
                 raise RecipeMismatch(
-                    f"{entry.uri}: its vectors were made by another recipe than the index's (whiten or center that "
-                    "is fitted again makes another recipe): export without --vectors, or use likewise copy"
+                    f"{entry.uri}: its vectors were made by another recipe than the index's: "
+                    "export without --vectors, or use likewise copy"
                 )
             return replace(
                 embedded, vectors=self._rows(stored_rows, embedded.vectors, [entry.uri] * len(embedded.spans))
@@ -384,8 +384,12 @@ class Run:
         return document is None or (bool(self._formats) and document.format not in self._formats)
 
     def _is_batch_full(self) -> bool:
-        """Return whether enough was read for the next commits. A slow reader does not hold them up."""
-        if self._batch.characters >= self._index.read_characters:
+        """Return whether enough was read for the next commits. A slow reader does not hold them up.
+
+        A commit may have fewer characters, but of records with one id only the last is embedded if they were read
+        together.
+        """
+        if self._batch.characters >= BATCH_CHARACTERS:
             return True
         return bool(self._batch.documents) and time.monotonic() - self._batch.began > COMMIT_S
 

@@ -124,7 +124,7 @@ def open_next(
             f"index with likewise migrate {quote(address)} --drop"
         )
     assert settings.recipe is not None
-    return core.with_encoder(encoder, settings.recipe)
+    return core.with_encoder(encoder)
 
 
 def _require_readable(store: Store) -> SideIndex | None:
@@ -136,7 +136,7 @@ def _require_readable(store: Store) -> SideIndex | None:
 
 
 def _is_same(stored: Settings, settings: Settings) -> bool:
-    """Return whether stored settings and these settings agree. Parameters that are not fitted yet are not compared."""
+    """Return whether stored settings and these settings agree."""
     assert settings.recipe is not None
     try:
         require_recipe("", stored.recipe, settings.recipe)

@@ -18,11 +18,6 @@ from indexer.stores.vectors import checksum, to_blobs
 _KINDS: tuple[Kind, ...] = ("auto", "exact", "approximate")
 
 
-def fitted_already(address: object) -> BadInput:
-    """Return the error for post-processing that somebody else has fitted and stored at the same time."""
-    return BadInput(f"{address}: another run has just fitted its post-processing: run this one again")
-
-
 def changes_of(documents: Sequence[EmbeddedDocument], known: Container[str]) -> Changes:
     """Return the changes that a commit of these documents makes.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import struct
-from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from dataclasses import asdict, astuple
 from typing import Any
@@ -37,23 +36,19 @@ def unpack(data: bytes) -> tuple[dict[str, Any], Vector]:
 
 
 def pack_embedder(embedder: Embedder) -> bytes:
-    fitted = embedder.fitted_parameters
     return pack(
         {
             "recipe": embedder.recipe.to_json(),
             "passages": asdict(embedder.passages),
-            "fitted_parameters": None if fitted is None else b64encode(fitted).decode(),
             "runtime": asdict(embedder.runtime),
         }
     )
 
 
 def unpack_embedder(message: dict[str, Any]) -> Embedder:
-    fitted = message["fitted_parameters"]
     return Embedder(
         Recipe.from_json(message["recipe"]),
         PassageSettings(**message["passages"]),
-        fitted_parameters=None if fitted is None else b64decode(fitted),
         runtime=Runtime(**message["runtime"]),
     )
 

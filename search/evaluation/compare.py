@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from indexer.encoders import RecipeSpec
 from indexer.errors import BadInput, count_of
-from indexer.indexing.embedding import FIT_SAMPLE_PASSAGES
 from search.evaluation.contenders import Contenders, even_sample, measure_speeds
 from search.evaluation.significance import Estimate
 from search.evaluation.sts import JudgedPairs
@@ -63,12 +62,11 @@ def compare(
 ) -> Comparison:
     """Measure recipes on judged pairs of sentences, on retrieval, or on both; p-values are against the first recipe.
 
-    Texts that are longer than a model reads are cut. center and whiten are fitted without judgments: for STS to the
-    sentences of `sts`, for retrieval to the documents.
+    Texts that are longer than a model reads are cut.
 
     Raises:
         BadInput: there is nothing to measure with, two STS files have the same name, or no question is judged.
-        ModelError: a recipe cannot be loaded, or there are too few texts to fit its post-processing to.
+        ModelError: a recipe cannot be loaded.
     """
     if not recipes or not (sts or retrieval):
         raise BadInput("nothing to compare: give a recipe, and files of STS or a judged collection")
@@ -89,13 +87,13 @@ def compare(
         results.append(judge_retrieval(contenders, retrieval, progress))
     timed = even_sample(sentences, _TIMED_SENTENCES) if sts else even_sample(documents, _TIMED_DOCUMENTS)
     progress(f"speed on {count_of(len(timed), 'text')}")
-    speed = measure_speeds(results[0].encoders, timed)
+    speed = measure_speeds(contenders.encoders, timed)
     cut = contenders.too_long([*sentences, *documents])
     rows = tuple(
         RecipeResult(
             str(spec),
             {name: estimates[index] for result in results for name, estimates in result.measures.items()},
-            results[0].encoders[index].dimensions,
+            contenders.encoders[index].dimensions,
             speed[index],
             cut[index],
             results[0].cosines[index],
@@ -107,10 +105,6 @@ def compare(
         f"Texts/s: each recipe alone, on {len(timed)} texts of {contenders.tokens(timed):.0f} tokens on average.",
         "Bytes: size of a vector as an index stores it, in float16.",
     ]
-    if any(spec.post for spec in specs):
-        fitted = [f"for STS to its {min(len(sentences), FIT_SAMPLE_PASSAGES):,} sentences"] if sts else []
-        fitted += [f"for retrieval to {min(len(documents), FIT_SAMPLE_PASSAGES):,} documents"] if retrieval else []
-        notes.append(f"center and whiten were fitted, without judgments, {' and '.join(fitted)}.")
     if most := max(cut):
         notes.append(f"Up to {most:,} of {len(sentences) + len(documents):,} texts were cut at a model's token limit.")
     return Comparison(rows, tuple(notes))

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from indexer import encoders as library
-from indexer.encoders import Encoder, Recipe, RecipeSpec, Role
+from indexer.encoders import Encoder, RecipeSpec, Role
 from indexer.encoders.machine.runtime import Runtime
-from indexer.errors import ModelError, count_of
-from indexer.indexing.embedding import FIT_SAMPLE_PASSAGES
+from indexer.errors import count_of
 from indexer.records import Vector
 from search.pairs import count_too_long
 
@@ -25,16 +24,8 @@ _SPEED_REPEATS = 5
 
 @dataclass(frozen=True, slots=True)
 class Contenders:
-    """The recipes to compare, and their distinct base encoders: encoders without post-processing.
+    """The encoders of the recipes to compare, in the order given. Equal recipes have one encoder."""
 
-    Attributes:
-        recipes: the recipes in the order given, with post-processing not fitted yet.
-        base: for each recipe the position of its base encoder in `encoders`.
-        encoders: the distinct base encoders.
-    """
-
-    recipes: tuple[Recipe, ...]
-    base: tuple[int, ...]
     encoders: tuple[Encoder, ...]
 
     @classmethod
@@ -44,18 +35,13 @@ class Contenders:
         loaded = {}
         for spec in sorted(set(specs), key=lambda spec: spec.model):  # the loader caches only a few models
             loaded[spec] = library.get_encoder(spec, runtime)
-        distinct = {encoder.recipe.identity: encoder for encoder, _ in loaded.values()}
-        positions = {identity: position for position, identity in enumerate(distinct)}
-        return cls(
-            tuple(loaded[spec][1] for spec in specs),
-            tuple(positions[loaded[spec][0].recipe.identity] for spec in specs),
-            tuple(distinct.values()),
-        )
+        distinct = {encoder.recipe.identity: encoder for encoder in loaded.values()}
+        return cls(tuple(distinct[loaded[spec].recipe.identity] for spec in specs))
 
     def encode(
         self, texts: Sequence[str], role: Role = "document", progress: Callable[[str], None] = lambda text: None
     ) -> list[Vector]:
-        """Return unit rows of every base encoder, with one forward pass per model; long texts are cut."""
+        """Return unit rows of every encoder, with one forward pass per model; long texts are cut."""
         parts = []
         for start in range(0, len(texts), BATCH_TEXTS):
             batch = texts[start : start + BATCH_TEXTS]
@@ -63,39 +49,18 @@ class Contenders:
             progress(f"{start + len(batch):,} of {count_of(len(texts), 'document')}")
         return [np.concatenate(rows) for rows in zip(*parts, strict=True)]
 
-    def fit(self, base_rows: Sequence[Vector]) -> list[Encoder]:
-        """Return every recipe's encoder, with post-processing fitted to an even sample of its base encoder's rows.
-
-        Raises:
-            ModelError: there are too few rows, or they vary in too few directions; names the recipe.
-        """
-        return [
-            _fit(self.encoders[base], recipe, base_rows[base]) if recipe.post else self.encoders[base]
-            for recipe, base in zip(self.recipes, self.base, strict=True)
-        ]
-
     def too_long(self, texts: Sequence[str]) -> list[int]:
         """Return, for every recipe, how many texts have more tokens than its model reads."""
         keys = [(encoder.recipe.fingerprint, encoder.max_tokens) for encoder in self.encoders]
         distinct = dict(zip(keys, self.encoders, strict=True))
         counts = {key: count_too_long(encoder, texts) for key, encoder in distinct.items()}
-        return [counts[keys[base]] for base in self.base]
+        return [counts[key] for key in keys]
 
     def tokens(self, texts: Sequence[str]) -> float:
         """Return the average number of tokens that the first recipe's model reads of a text."""
-        first = self.encoders[self.base[0]]
+        first = self.encoders[0]
         overhead = first.overhead()
         return statistics.mean(min(len(spans) + overhead, first.max_tokens) for spans in first.offsets(texts))
-
-
-def _fit(encoder: Encoder, recipe: Recipe, vectors: Vector) -> Encoder:
-    assert recipe.post is not None
-    count = min(len(vectors), FIT_SAMPLE_PASSAGES)
-    evenly = np.arange(count) * len(vectors) // count
-    try:
-        return library.fit_post(encoder, vectors[evenly], recipe.post, recipe.dimensions)
-    except ModelError as error:
-        raise ModelError(f"{recipe}: {error}") from error
 
 
 def even_sample(items: list[str], count: int) -> list[str]:

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.encoders import Encoder
-from indexer.encoders.chain.parts import post_process
 from indexer.passages.cut import titled_text
 from indexer.records import Document, Vector
 from search.evaluation.contenders import Contenders
@@ -67,30 +65,25 @@ class TaskResult:
     Attributes:
         measures: estimates by the name of the measure.
         cosines: cosines of random and related pairs.
-        encoders: the encoders, with post-processing fitted for this task.
     """
 
     measures: Mapping[str, Sequence[Estimate]]
     cosines: Sequence[Cosines]
-    encoders: Sequence[Encoder]
 
 
 def judge_sts(contenders: Contenders, sts: Sequence[JudgedPairs], sentences: Sequence[str]) -> TaskResult:
     """Measure Spearman's correlation of cosines with people's scores.
 
     Args:
-        sentences: the distinct sentences of all pairs; post-processing is fitted to them.
+        sentences: the distinct sentences of all pairs.
     """
-    base_rows = contenders.encode(sentences)
-    fitted = contenders.fit(base_rows)
     position = {text: number for number, text in enumerate(sentences)}
     random = np.random.default_rng(0)
     sides = [[np.array([position[text] for text in side]) for side in (pairs.first, pairs.second)] for pairs in sts]
     shuffled_seconds = [random.permutation(second) for _, second in sides]
     cosines_by_file: list[list[Vector]] = [[] for _ in sts]
     cosines = []
-    for encoder, base in zip(fitted, contenders.base, strict=True):
-        rows = post_process(encoder, base_rows[base])
+    for rows in contenders.encode(sentences):
         unrelated, related = [], []
         for file_cosines, pairs, (first, second), shuffled in zip(
             cosines_by_file, sts, sides, shuffled_seconds, strict=True
@@ -105,18 +98,14 @@ def judge_sts(contenders: Contenders, sts: Sequence[JudgedPairs], sentences: Seq
         f"STS {pairs.name}": estimate_correlations(file_cosines, pairs.scores)
         for pairs, file_cosines in zip(sts, cosines_by_file, strict=True)
     }
-    return TaskResult(measures, cosines, fitted)
+    return TaskResult(measures, cosines)
 
 
 def judge_retrieval(contenders: Contenders, task: Retrieval, progress: Callable[[str], None]) -> TaskResult:
-    """Rank all documents by cosine for every question and measure the rankings.
-
-    Post-processing is fitted to documents.
-    """
+    """Rank all documents by cosine for every question and measure the rankings."""
     queries, uris = task.qrels.judged, [document.uri for document in task.documents]
-    base_questions = contenders.encode([task.queries[query] for query in queries], "query")
-    base_rows = contenders.encode(task.texts, progress=progress)
-    fitted = contenders.fit(base_rows)
+    question_rows = contenders.encode([task.queries[query] for query in queries], "query")
+    document_rows = contenders.encode(task.texts, progress=progress)
     position = {uri: number for number, uri in enumerate(uris)}
     related = {
         (number, position[uri])
@@ -133,8 +122,7 @@ def judge_retrieval(contenders: Contenders, task: Retrieval, progress: Callable[
         )
     ]
     evaluations, cosines = [], []
-    for encoder, base in zip(fitted, contenders.base, strict=True):
-        questions, rows = post_process(encoder, base_questions[base]), post_process(encoder, base_rows[base])
+    for questions, rows in zip(question_rows, document_rows, strict=True):
         run = {query: _best(rows @ question, uris) for query, question in zip(queries, questions, strict=True)}
         evaluations.append(evaluate(run, task.qrels, tuple(MEASURES.values())))
         cosines.append(Cosines(*(np.einsum("nd,nd->n", questions[first], rows[second]) for first, second in samples)))
@@ -144,7 +132,7 @@ def judge_retrieval(contenders: Contenders, task: Retrieval, progress: Callable[
         )
         for printed, name in MEASURES.items()
     }
-    return TaskResult(measures, cosines, fitted)
+    return TaskResult(measures, cosines)
 
 
 def _best(scores: Vector, uris: Sequence[str]) -> list[tuple[str, float]]:

@@ -17,7 +17,7 @@ import pytest
 import scipy.stats
 
 from indexer import Document
-from indexer.encoders import fit_post, load_encoder
+from indexer.encoders import load_encoder
 from indexer.encoders.torch import native
 from indexer.errors import BadInput, ModelError
 from search.evaluation import contenders
@@ -136,33 +136,9 @@ def test_recipes_of_one_model_share_one_forward_pass(
 
     monkeypatch.setattr(native.Native, "states", counting)
     monkeypatch.setattr("search.evaluation.compare.measure_speeds", lambda encoders, texts: [1.0] * len(encoders))
-    recipes = [f"{model}:{rest}" for rest in ("mean", "cls@-2", "max@0,3+concat", "mean@2+center", "mean@2+whiten+8")]
+    recipes = [f"{model}:{rest}" for rest in ("mean", "cls@-2", "max@0,3+concat", "mean@2", "mean@2+8")]
     compare(recipes, [sts], retrieval)
     assert sum(passed) == 240 + 150 + 20  # sentences, documents, questions: each once
-
-
-def test_post_processing_is_fitted_to_each_task_without_judgments(
-    model: str, sts: JudgedPairs, retrieval: Retrieval
-) -> None:
-    found = compare([f"{model}:mean@2", f"{model}:mean@2+whiten+8"], [sts], retrieval)
-    encoder = load_encoder(f"{model}:mean@2")
-    texts = list(dict.fromkeys([*sts.first, *sts.second]))
-    white = fit_post(encoder, encoder.encode(texts), "whiten", 8)
-    cosines = (white.encode(sts.first) * white.encode(sts.second)).sum(1)
-    direct = 100 * scipy.stats.spearmanr(cosines, sts.scores).statistic
-    assert found.rows[1].measures["STS made"].value == pytest.approx(direct, abs=0.5)
-    assert abs(np.mean(found.rows[1].cosines.random)) < abs(np.mean(found.rows[0].cosines.random))
-    assert any("for STS to its 240 sentences and for retrieval to 150 documents" in note for note in found.notes)
-
-
-def test_fitting_takes_a_sample_of_many_documents(
-    model: str, retrieval: Retrieval, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(contenders, "FIT_SAMPLE_PASSAGES", 110)
-    monkeypatch.setattr(contenders, "BATCH_TEXTS", 16)
-    rows = compare([f"{model}:mean", f"{model}:mean+center"], retrieval=retrieval).rows
-    plain = compare([f"{model}:mean"], retrieval=retrieval).rows
-    assert rows[0].measures["nDCG@10"].value == pytest.approx(plain[0].measures["nDCG@10"].value)
 
 
 def test_long_texts_are_cut_and_counted(model: str, sts: JudgedPairs) -> None:
@@ -179,9 +155,8 @@ def test_what_cannot_be_compared(model: str, sts: JudgedPairs) -> None:
         compare([f"{model}:mean"], [sts, sts])
     with pytest.raises(BadInput, match="no question has a relevant document"):
         compare([f"{model}:mean"], retrieval=Retrieval([Document("a", "bank")], {"q": "bank"}, Qrels({"q": {"a": 0}})))
-    few = JudgedPairs("few", sts.first[:20], sts.second[:20], sts.scores[:20])
-    with pytest.raises(ModelError, match=r"mean@3\+whiten: whiten of 16 dimensions needs at least 100"):
-        compare([f"{model}:mean+whiten"], [few])
+    with pytest.raises(ModelError, match="'whiten' is not one of mean, sum, concat or a number of dimensions"):
+        compare([f"{model}:mean+whiten"], [sts])
 
 
 @pytest.fixture
@@ -214,12 +189,12 @@ def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str
 
 def test_the_command(run: Callable[..., tuple[int, str, str]], files: Path, model: str) -> None:
     judged = ["--corpus", files / "corpus.jsonl", "--queries", files / "queries.jsonl", "--qrels", files / "qrels.tsv"]
-    two = ["--recipe", f"{model}:mean", "--recipe", f"{model}:mean@-2+center", "--sts", files / "made.tsv"]
+    two = ["--recipe", f"{model}:mean", "--recipe", f"{model}:mean@-2+8", "--sts", files / "made.tsv"]
     code, out, err = run(*two, *judged, "--plot", files / "p.png", "--json")
     assert code == 0
     assert "1 judged documents are not in" in err
     found = json.loads(out)
-    assert [row["recipe"] for row in found["recipes"]] == [f"{model}:mean", f"{model}:mean@-2+center"]
+    assert [row["recipe"] for row in found["recipes"]] == [f"{model}:mean", f"{model}:mean@-2+8"]
     assert set(found["recipes"][0]) >= {"measures", "dimensions", "texts_per_second", "bytes", "cut", "cosines"}
     assert set(found["recipes"][1]["measures"]) == {"STS made", "nDCG@10", "recall@100", "MRR@10"}
     assert (files / "p.png").read_bytes().startswith(b"\x89PNG")

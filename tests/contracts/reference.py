@@ -100,7 +100,6 @@ class CommitState:
     settings: Settings
     history: str = field(default_factory=lambda: secrets.token_hex(8))
     commit: int = 0
-    fitted_parameters: bytes | None = None
     documents: Mapping[str, StoredDocument] = field(default_factory=dict)
     last_document: int = 0
     last_passage: int = 0
@@ -463,9 +462,6 @@ class ReferenceSnapshot:
             return None
         return from_blobs([passage.vector for passage in stored.passages], self.settings.dimensions)
 
-    def fitted_parameters(self) -> bytes | None:
-        return self._state.fitted_parameters
-
     def sample(self, count: int, seed: int = 0) -> port.Sample:
         at = np.arange(len(self._ids))
         if len(at) > count:
@@ -646,12 +642,8 @@ class ReferenceWriter:
             entries=tuple((run, row) for run, row in state.entries if row.uri not in removed),
         )
 
-    def change(self, update: Callable[[Settings], Settings], fitted_parameters: bytes | None = None) -> Settings:
-        state = self._store.state
-        if fitted_parameters is not None and state.fitted_parameters is not None:
-            raise BadInput("the post-processing is fitted already, and only once")
-        kept = state.fitted_parameters if fitted_parameters is None else fitted_parameters
-        self._commit(settings=update(state.settings), fitted_parameters=kept)
+    def change(self, update: Callable[[Settings], Settings]) -> Settings:
+        self._commit(settings=update(self._store.state.settings))
         return self._store.state.settings
 
     def begin_run(self) -> int:

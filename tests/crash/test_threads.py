@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import resource
 import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +11,6 @@ import numpy as np
 import pytest
 
 from indexer import Document, Index
-from indexer.encoders import RecipeSpec
 from indexer.errors import StorageError
 from indexer.stores.local.catalog import views
 from search import Searcher
@@ -61,27 +57,6 @@ def test_a_view_that_outlives_close_leaves_no_connection_behind(tmp_path: Path) 
         idle = snapshots._idle
         snapshots.close()
     assert len(idle) == len(snapshots._idle) == 0
-
-
-def test_two_threads_that_fill_an_unfitted_index_fit_it_once(
-    tmp_path: Path, make_encoder: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    encoder = make_encoder()
-    together = threading.Barrier(2, timeout=110)
-    monkeypatch.setattr("indexer.indexing.embedding.get_encoder", lambda *_, **__: (encoder, recipe))
-    recipe = replace(encoder.recipe, post=RecipeSpec.parse("m:mean+center").post)
-    with Index.create(tmp_path / "x.index", "words") as index:
-
-        def fill(name: str) -> None:
-            together.wait()
-            index.add([Document(f"{name}{i}", f"text {name} number {i} of many") for i in range(150)])
-
-        with ThreadPoolExecutor(2) as pool:
-            list(pool.map(fill, "ab"))
-        assert len(index) == 300
-        assert index.recipe is not None
-        assert index.recipe.fitted
-        assert index.check().ok
 
 
 def test_too_many_open_files_is_no_damage(tmp_path: Path) -> None:

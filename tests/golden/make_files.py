@@ -46,7 +46,7 @@ def main(target: Path) -> None:
         sources, folder = Path(temporary).resolve() / "sources", Path(temporary).resolve() / "golden.index"
         shutil.copytree(HERE / "sources", sources)
         before(sources)
-        likewise(sources, "index", folder, *SOURCES, "--model", "all-MiniLM-L6-v2:own+center")
+        likewise(sources, "index", folder, *SOURCES, "--model", "all-MiniLM-L6-v2")
         likewise(sources, "compact", folder)
         after(sources)
         likewise(sources, "index", folder, *SOURCES)

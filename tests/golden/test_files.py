@@ -85,8 +85,6 @@ RECIPE: dict[str, Any] = {
     "query_prompt": "",
     "document_prompt": "",
     "normalize": True,
-    "post": "center",
-    "post_sha256": "6ebaea8249615907089f851fad5163f7f0c0f099e28a9a712269d164fdc64cec",
 }
 
 SAID = """
@@ -147,15 +145,13 @@ def test_its_catalog_is_as_it_was_written(golden: Path) -> None:
     with closing(sqlite3.connect(golden / "catalog.db")) as connection:
         assert wrong_rows(connection) == []
         settings = dict(connection.execute("SELECT name, value FROM setting"))
-        post = connection.execute("SELECT name, length(content) FROM frozen").fetchall()
         (analysis,) = connection.execute("SELECT analysis FROM word_index").fetchone()
     assert set(settings) == SETTINGS
     assert (settings["dimensions"], settings["passages"]) == ("384", '{"max_tokens": 256, "overlap": 32}')
     assert (settings["lean"], settings["documents"], settings["run"]) == ("1.0", "111", "2")
     assert json.loads(settings["calibration"])["passages"] == 123
     assert json.loads(settings["probed"]).keys() == {"words", "dense", "questions"}
-    assert json.loads(settings["recipe"])["post"] == "center"
-    assert post == [("post", 1608)]
+    assert json.loads(settings["recipe"]) == RECIPE
     assert analysis == "2 en"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -14,7 +13,6 @@ import pytest
 
 from indexer import Document, Index, Recipe, Section
 from indexer.encoders.recipes.locate import find_model, fingerprint
-from indexer.encoders.recipes.postprocessing import PostProcessed
 from indexer.passages.cut import PassageSettings, passages_identity
 from indexer.settings import Meaning
 from indexer.stores.hashes import content_hash, row_hash
@@ -62,20 +60,6 @@ def test_an_index_hashes_its_recipe_and_its_passage_settings(tmp_path: Path, enc
     )
 
 
-def test_the_fitted_parameters_of_a_recipe(encoder: Any) -> None:
-    """The SHA-256 of the fitted parameters is part of the recipe's identity."""
-    mean, matrix = np.arange(4, dtype=np.float32), np.eye(4, 2, dtype=np.float32)
-    centred = PostProcessed(MODEL, encoder, mean, None).fitted_parameters
-    whitened = PostProcessed(MODEL, encoder, mean, matrix).fitted_parameters
-    assert (
-        hashlib.sha256(centred or b"").hexdigest() == "db2b5b1b52f429ec51141d4b9f019093ed9afb220e2b4622284e649ab77f4505"
-    )
-    assert (
-        hashlib.sha256(whitened or b"").hexdigest()
-        == "ef7161312ed9ad9dfe2561eb1453fd5a7fb12aa1fea3f7e8d7acaaf9dea2fa7b"
-    )
-
-
 @pytest.mark.parametrize(
     ("recipe", "identity"),
     [
@@ -92,9 +76,6 @@ def test_the_fitted_parameters_of_a_recipe(encoder: Any) -> None:
             ),
             "1622a1bb3be82dcc",
         ),
-        (Recipe("m", "a" * 64, 128, 256, post="whiten"), "ba333d886746c3dd"),
-        (Recipe("m", "a" * 64, 128, 256, post="whiten", post_sha256="b" * 64), "a1d0d04c725a3429"),
-        (Recipe("m", "a" * 64, 384, 256, post="center", post_sha256="c" * 64), "6bbba3db8842e335"),
     ],
 )
 def test_the_identity_of_a_recipe(recipe: Recipe, identity: str) -> None:
@@ -105,7 +86,7 @@ def test_a_recipe_as_it_is_stored() -> None:
     assert POOLED.to_json() == (
         '{"model": "bert", "fingerprint": "0000000000000000000000000000000000000000000000000000000000000000", '
         '"dimensions": 1536, "max_tokens": 512, "layers": [-4, -3, -2, -1], "combine": "concat", "pooling": "mean", '
-        '"query_prompt": "", "document_prompt": "", "normalize": true, "post": null, "post_sha256": ""}'
+        '"query_prompt": "", "document_prompt": "", "normalize": true}'
     )
     assert Recipe.from_json(POOLED.to_json()) == POOLED
 

@@ -501,25 +501,6 @@ def test_vectors_of_ones_own_have_no_other_model(tmp_path: Path, encoder: Any) -
         open_next(own._core, settings_of_new(encoder)[0], encoder, disk=quiet)
 
 
-def test_post_processing_is_fitted_again(tmp_path: Path, encoder: Any, make_encoder: Any) -> None:
-    other_model = make_encoder(**OTHER)
-    with Index.create(tmp_path / "x.index", encoder) as index:
-        index.add(documents(*range(60)))
-        settings = settings_of_new(other_model)[0]
-        assert settings.recipe is not None
-        unfitted = replace(settings, recipe=replace(settings.recipe, post="center"))
-        for _ in range(2):
-            other = open_next(index._core, unfitted, other_model, disk=quiet)
-            build(index._core, other)
-        switch(index._core, other)
-    with Index.open(tmp_path / "x.index") as new:
-        assert new.recipe is not None
-        assert new.recipe.fitted
-        assert new.recipe.post == "center"
-        assert snapshot_of(new).fitted_parameters() is not None
-        assert new.check().ok
-
-
 def test_the_disk_that_is_needed() -> None:
     old = settings_of(dimensions=384, tokens=256)
     info = SimpleNamespace(passages=1000, bytes=1000 * 384 * 4 + 500)

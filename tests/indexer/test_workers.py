@@ -466,10 +466,3 @@ def test_a_rebuild_uses_the_workers(tmp_path: Path, make_encoder: Callable[..., 
         assert index.recipe == other.recipe
         assert snapshot_of(index).hashes() == snapshot_of(direct).hashes()
         assert len(plan.requests) > 6
-
-
-def test_of_two_runs_that_fit_at_once_one_is_told_to_run_again(address: str) -> None:
-    with Index.create(address, dimensions=3) as index, index._core.writer() as writer:
-        writer.change(lambda settings: settings, b"1")
-        with pytest.raises(BadInput, match="another run has just fitted its post-processing: run this one again"):
-            writer.change(lambda settings: settings, b"2")

@@ -78,7 +78,7 @@ def test_one_group_has_no_pair() -> None:
 def test_texts_that_are_the_same_count_as_one(encoder: Any) -> None:
     texts = ["the bread is old", "stars explode", "the bread is stale", "stars explode", "stars explode"]
     documents = [Document(str(number), text) for number, text in enumerate(texts)]
-    report = pairs_of_texts(documents, encoder, encoder.recipe, 2)
+    report = pairs_of_texts(documents, encoder, 2)
     best = report.pairs[0]
     assert (best.first.uri, best.second.uri) == ("0", "2")
     assert best.score == pytest.approx(float(encoder.encode(texts[:1])[0] @ encoder.encode(texts[2:3])[0]), abs=1e-6)
@@ -88,7 +88,7 @@ def test_texts_that_are_the_same_count_as_one(encoder: Any) -> None:
 
 def test_long_texts_are_cut_and_counted(encoder: Any) -> None:
     documents = [Document("a", "word " * 50), Document("b", "word " * 80 + "end"), Document("c", "short")]
-    report = pairs_of_texts(documents, encoder, encoder.recipe, 1)
+    report = pairs_of_texts(documents, encoder, 1)
     assert report.cut == 2
     assert report.pairs[0].score == pytest.approx(1)
 

@@ -379,7 +379,7 @@ def test_a_models_own_code_runs_where_a_searcher_is_told_to_trust_it(
         index.add(documents(0, 3))
     trusted = []
 
-    def load(recipe: Any, fitted_parameters: Any, runtime: Any) -> Any:
+    def load(recipe: Any, runtime: Any) -> Any:
         trusted.append(runtime.trust_remote_code)
         return encoder
 

@@ -87,11 +87,11 @@ def is_loaded(encoder: Encoder) -> bool:
 
 
 def defer(
-    load: Callable[[], tuple[Encoder, Recipe]],
+    load: Callable[[], Encoder],
     model: str | PathLike[str] | Recipe | RecipeSpec | Encoder,
     runtime: Runtime,
     models: KnownModels,
-) -> tuple[Encoder, Recipe]:
+) -> Encoder:
     """Return the encoder that `load` returns for this model. If its recipe and tokenizer are known, `load` is called
     later."""
     key = _key(model, runtime)
@@ -102,15 +102,15 @@ def defer(
         if isinstance(model, Recipe):
             recipe = model
         counter = Tokenizer(tokenizer, recipe.max_tokens, recipe.query_prompt, recipe.document_prompt)
-        return DeferredEncoder(recipe, counter, lambda: load()[0]), recipe
-    encoder, recipe = load()
+        return DeferredEncoder(recipe, counter, load)
+    encoder = load()
     from indexer.encoders.chain.parts import on_torch
 
     if (torch_encoder := on_torch(encoder)) is not None:
-        known_now = recipe.to_json(), torch_encoder.tokenizer.json
+        known_now = encoder.recipe.to_json(), torch_encoder.tokenizer.json
         models.keep_model(key, *known_now)
-        models.keep_model(_key_of_recipe(recipe), *known_now)
-    return encoder, recipe
+        models.keep_model(_key_of_recipe(encoder.recipe), *known_now)
+    return encoder
 
 
 def _known(models: KnownModels, key: bytes) -> tuple[Recipe, str] | None:
@@ -129,9 +129,9 @@ def _key(model: object, runtime: Runtime) -> bytes | None:
     if runtime.trust_remote_code or runtime.precision == "int8":
         return None
     if isinstance(model, Recipe):
-        return None if model.post or model.remote else _key_of_recipe(model)
+        return None if model.remote else _key_of_recipe(model)
     spec = RecipeSpec.parse(str(model)) if isinstance(model, str | PathLike) else model
-    if not isinstance(spec, RecipeSpec) or spec.post or is_endpoint(spec.model):
+    if not isinstance(spec, RecipeSpec) or is_endpoint(spec.model):
         return None
     folder = find_model(spec.model)
     if spec.pooling is None and spec.layers is None and not spec.stored:

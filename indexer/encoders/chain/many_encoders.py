@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from indexer.encoders.chain.parts import base_of, on_torch, post_process
+from indexer.encoders.chain.parts import on_torch
 from indexer.encoders.recipes.port import Encoder, Role
 from indexer.encoders.torch.encoder import encode_shared
 from indexer.records import Vector
@@ -22,8 +22,7 @@ def encode_many(
         TextTooLong: a text is over an encoder's limit and `truncate` is False.
     """
     groups: dict[tuple[int, ...], list[int]] = {}
-    plain = [base_of(encoder) for encoder in encoders]
-    for index, encoder in enumerate(plain):
+    for index, encoder in enumerate(encoders):
         key: tuple[int, ...] = (id(encoder),)
         if (torch_encoder := on_torch(encoder)) is not None:
             prompt = encoder.recipe.query_prompt if role == "query" else encoder.recipe.document_prompt
@@ -31,10 +30,10 @@ def encode_many(
         groups.setdefault(key, []).append(index)
     encoded: dict[int, Vector] = {}
     for members in groups.values():
-        shared = [each for index in members if (each := on_torch(plain[index])) is not None]
+        shared = [each for index in members if (each := on_torch(encoders[index])) is not None]
         if shared:
             encoded |= zip(members, encode_shared(shared, texts, role, truncate), strict=True)
         else:
-            vectors = plain[members[0]].encode(texts, role, truncate)
+            vectors = encoders[members[0]].encode(texts, role, truncate)
             encoded |= dict.fromkeys(members, vectors)
-    return [post_process(encoder, encoded[index]) for index, encoder in enumerate(encoders)]
+    return [encoded[index] for index in range(len(encoders))]

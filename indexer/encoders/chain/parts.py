@@ -1,40 +1,20 @@
-"""The parts of an encoder: base, post-processing, precision. Other files ask here and not for classes."""
+"""The kinds of encoders. Other files ask here and not for classes."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import TypeGuard
 
-from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.openvino.onnx import OnnxEncoder
 from indexer.encoders.recipes.port import Encoder
-from indexer.encoders.recipes.postprocessing import PostProcessed
 from indexer.encoders.static.encoder import StaticEncoder
 from indexer.encoders.tokens.words import WordTokenizer
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.encoders.torch.fallback import SentenceTransformerEncoder
 from indexer.encoders.torch.int8 import Int8Encoder, Loss
-from indexer.records import Vector
 
 Compilable = TorchEncoder | StaticEncoder | OnnxEncoder
 """An encoder that can be compiled."""
-
-
-def base_of(encoder: Encoder) -> Encoder:
-    """Return the encoder before post-processing."""
-    return encoder.inner if isinstance(encoder, PostProcessed) else encoder
-
-
-def post_of(encoder: Encoder) -> PostProcessed | None:
-    """Return the post-processing of an encoder; None if it has none."""
-    return encoder if isinstance(encoder, PostProcessed) else None
-
-
-def post_process(encoder: Encoder, base_rows: Vector) -> Vector:
-    """Return unit rows (n, dimensions) of an encoder, computed from the rows of its base."""
-    post = post_of(encoder)
-    return base_rows if post is None else post.apply(base_rows)
 
 
 def on_torch(encoder: Encoder) -> TorchEncoder | None:
@@ -50,20 +30,17 @@ def is_compilable(encoder: Encoder) -> TypeGuard[Compilable]:
 def needs_no_graph(encoder: Encoder) -> bool:
     """Return whether an encoder reads the rows of its words from the model's own file, so that a graph, which holds
     the whole table, is of no use."""
-    base = base_of(encoder)
-    return isinstance(base, StaticEncoder) and isinstance(base.tokenizer, WordTokenizer)
+    return isinstance(encoder, StaticEncoder) and isinstance(encoder.tokenizer, WordTokenizer)
 
 
 def stays_on_torch(encoder: Encoder) -> bool:
     """Return whether an encoder runs only on torch, although its caller did not name torch."""
-    if isinstance(encoder, PostProcessed):
-        return not isinstance(encoder.inner, CompiledEncoder)
     on_device = isinstance(encoder, TorchEncoder) and encoder.device != "cpu"
     return on_device or isinstance(encoder, Int8Encoder | SentenceTransformerEncoder)
 
 
 def calibrate_int8(encoder: Encoder, texts: Sequence[str]) -> None:
-    """Calibrate an encoder that computes in int8, with or without post-processing; other encoders are left alone.
+    """Calibrate an encoder that computes in int8; other encoders are left alone.
 
     Args:
         texts: a sample of the documents. A single text is not enough, and changes nothing.
@@ -73,19 +50,16 @@ def calibrate_int8(encoder: Encoder, texts: Sequence[str]) -> None:
 
 
 def int8_loss(encoder: Encoder) -> Loss | None:
-    """Return the loss of an encoder that computes in int8, with or without post-processing; None for others."""
+    """Return the loss of an encoder that computes in int8; None for others."""
     quantised = _in_int8(encoder)
     return None if quantised is None else quantised.loss
 
 
 def without_int8(encoder: Encoder) -> Encoder:
     """Return the encoder before quantisation; others are returned as they are."""
-    quantised, post = _in_int8(encoder), post_of(encoder)
-    if quantised is None:
-        return encoder
-    return quantised.exact if post is None else dataclasses.replace(post, inner=quantised.exact)
+    quantised = _in_int8(encoder)
+    return encoder if quantised is None else quantised.exact
 
 
 def _in_int8(encoder: Encoder) -> Int8Encoder | None:
-    base = base_of(encoder)
-    return base if isinstance(base, Int8Encoder) else None
+    return encoder if isinstance(encoder, Int8Encoder) else None

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from indexer.encoders.chain.parts import base_of, is_compilable, post_of, without_int8
+from indexer.encoders.chain.parts import is_compilable, without_int8
 from indexer.encoders.compilation.graph import NotCompilable, write_graph
 from indexer.encoders.machine.hardware import FLOAT32_ARCHITECTURES, Precision
 from indexer.encoders.openvino import files
@@ -43,8 +43,7 @@ def compile_encoder(encoder: Encoder, folder: Path, precision: Precision = "auto
         ModelError: compiling failed for another reason.
     """
     encoder = steady(without_int8(encoder))  # The graph must be compared with torch in full precision.
-    inner, post = base_of(encoder), post_of(encoder)
-    if not is_compilable(inner):
+    if not is_compilable(encoder):
         raise NotCompilable(
             f"model {encoder.recipe.model!r} is neither a transformer with pooling nor static: only torch can run it"
         )
@@ -53,13 +52,11 @@ def compile_encoder(encoder: Encoder, folder: Path, precision: Precision = "auto
         draft = Path(temporary) / "encoder"
         draft.mkdir()
         if not _copy_graph(kept_folder(encoder.recipe, precision), draft):
-            write_graph(inner, post, draft / files.GRAPH, whole=precision == "float32")
-        (draft / files.TOKENIZER).write_text(inner.tokenizer.json, encoding="utf-8")
+            write_graph(encoder, draft / files.GRAPH, whole=precision == "float32")
+        (draft / files.TOKENIZER).write_text(encoder.tokenizer.json, encoding="utf-8")
         (draft / files.RECIPE).write_text(encoder.recipe.to_json(), encoding="utf-8")
-        if post is not None:
-            (draft / files.POST).write_bytes(post.fitted_parameters)
         sums = {file.name: sha256(file) for file in sorted(draft.iterdir())}
-        special: dict[str, object] = {} if inner.tokenizer.special_tokens else {"special_tokens": False}
+        special: dict[str, object] = {} if encoder.tokenizer.special_tokens else {"special_tokens": False}
         cosine = 0.0
         for hint in _hints(encoder, precision):
             manifest = json.dumps({"precision": hint, "sha256": sums} | special, indent=1)
@@ -99,15 +96,13 @@ def _copy_graph(cached: Path, draft: Path) -> bool:
 def _hints(encoder: Encoder, precision: Precision) -> tuple[str, ...]:
     """Return OpenVINO's names of the precisions to try, in this order; "" leaves the choice to OpenVINO.
 
-    With post-processing, and for architectures that need it, only float32 is tried. Whitening magnifies rounding
-    errors, and a graph that passes on this machine might then fail on a machine that computes in bfloat16.
+    Only float32 is tried for architectures that need it: a graph that passes on this machine might fail on a machine
+    that computes in bfloat16.
     """
     if precision == "auto":
-        inner = base_of(encoder)
-        folder = inner.folder if isinstance(inner, TorchEncoder) else None
+        folder = encoder.folder if isinstance(encoder, TorchEncoder) else None
         architecture = read_json(folder / "config.json", {}).get("model_type") if folder else None
-        exact = post_of(encoder) is not None or architecture in FLOAT32_ARCHITECTURES
-        return ("f32",) if exact else ("", "f32")
+        return ("f32",) if architecture in FLOAT32_ARCHITECTURES else ("", "f32")
     return ("bf16",) if precision == "bfloat16" else ("f32",)
 
 

@@ -1,7 +1,7 @@
 """An encoder as an OpenVINO graph: from token ids to unit rows.
 
 The graph of a transformer is traced from torch, up to the hidden states of its tokens; a static model is a table of
-rows. Every later step (pooling, dense modules, post-processing, unit length) is the same for both and needs no torch.
+rows. Every later step (pooling, dense modules, unit length) is the same for both and needs no torch.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import numpy as np
 
 from indexer.encoders.chain.parts import Compilable
 from indexer.encoders.openvino.onnx import OnnxEncoder
-from indexer.encoders.recipes.postprocessing import PostProcessed
 from indexer.encoders.recipes.recipe import Pooling
 from indexer.encoders.static.encoder import StaticEncoder
 from indexer.errors import ModelError
@@ -36,11 +35,10 @@ class NotCompilable(ModelError):
     """A model of a kind that cannot be compiled, or whose graph gives other vectors: another try would not help."""
 
 
-def write_graph(encoder: Compilable, post: PostProcessed | None, path: Path, *, whole: bool) -> None:
+def write_graph(encoder: Compilable, path: Path, *, whole: bool) -> None:
     """Save the model and every later step as OpenVINO's intermediate representation.
 
     Args:
-        post: the post-processing, or None.
         whole: store the weights in float32. With float16 the file has half the size.
 
     Raises:
@@ -51,11 +49,11 @@ def write_graph(encoder: Compilable, post: PostProcessed | None, path: Path, *, 
 
     try:
         if isinstance(encoder, StaticEncoder):
-            graph = _static(encoder, post)
+            graph = _static(encoder)
         elif isinstance(encoder, OnnxEncoder):
-            graph = onnx_graph(encoder.file, encoder.pooling, encoder.dimensions, post)
+            graph = onnx_graph(encoder.file, encoder.pooling, encoder.dimensions)
         else:
-            graph = _transformer(encoder, post)
+            graph = _transformer(encoder)
         openvino.save_model(graph, path, compress_to_fp16=not whole)
     except ModelError:
         raise
@@ -67,21 +65,17 @@ def write_graph(encoder: Compilable, post: PostProcessed | None, path: Path, *, 
         ) from error
 
 
-def _static(encoder: StaticEncoder, post: PostProcessed | None) -> Any:
+def _static(encoder: StaticEncoder) -> Any:
     """Return the graph of a static model. A text without a known token becomes a row of zeros."""
     import openvino
     from openvino import opset15 as ops
 
     ids, mask = (ops.parameter([-1, -1], np.int64, name=name) for name in ("ids", "mask"))
     tokens = ops.gather(ops.constant(encoder.table[:, : encoder.dimensions]), ids, np.int64(0))
-    mean = pooled(tokens, mask, "mean")
-    # Post-processing would give a row of zeros a direction.
-    length = ops.reduce_sum(ops.abs(mean), np.array([1]), keep_dims=True)
-    known = ops.convert(ops.greater(length, np.float32(0)), np.float32)
-    return openvino.Model([ops.multiply(_finished(mean, encoder.dimensions, post), known)], [ids, mask])
+    return openvino.Model([_unit(pooled(tokens, mask, "mean"), encoder.dimensions)], [ids, mask])
 
 
-def onnx_graph(file: Path, pooling: Pooling, dimensions: int | None, post: PostProcessed | None = None) -> Any:
+def onnx_graph(file: Path, pooling: Pooling, dimensions: int | None) -> Any:
     """Return the graph of an ONNX file with pooling and every later step.
 
     Args:
@@ -111,7 +105,7 @@ def onnx_graph(file: Path, pooling: Pooling, dimensions: int | None, post: PostP
     source = _onnx_output(model)
     states = ops.convert(source, np.float32)
     rows = states if _is_pooled(source) else pooled(states, mask, pooling)
-    return openvino.Model([_finished(rows, 2**31 if dimensions is None else dimensions, post)], [ids, mask])
+    return openvino.Model([_unit(rows, 2**31 if dimensions is None else dimensions)], [ids, mask])
 
 
 def pools_itself(file: Path) -> bool:
@@ -142,7 +136,7 @@ def _is_pooled(output: Any) -> bool:
     return bool(output.get_partial_shape().rank.get_length() == 2)
 
 
-def _transformer(encoder: TorchEncoder, post: PostProcessed | None) -> Any:
+def _transformer(encoder: TorchEncoder) -> Any:
     """Return the graph of a transformer: its traced states, and every later step."""
     import openvino
     from openvino import opset15 as ops
@@ -157,7 +151,7 @@ def _transformer(encoder: TorchEncoder, post: PostProcessed | None) -> Any:
     out = ops.concat(rows, -1) if len(rows) > 1 else rows[0]
     for dense in head.dense:
         out = _dense(out, dense)
-    return openvino.Model([_finished(out, encoder.dimensions, post)], [ids, mask])
+    return openvino.Model([_unit(out, encoder.dimensions)], [ids, mask])
 
 
 def _traced(encoder: TorchEncoder) -> Any:
@@ -269,19 +263,6 @@ def _dense(rows: Any, dense: Dense) -> Any:
     out = ops.matmul(rows, ops.constant(dense.weight.numpy()), transpose_a=False, transpose_b=True)
     out = out if dense.bias is None else ops.add(out, ops.constant(dense.bias.numpy()))
     return {"tanh": ops.tanh, "relu": ops.relu}[dense.activation](out) if dense.activation else out
-
-
-def _finished(rows: Any, dimensions: int, post: PostProcessed | None) -> Any:
-    """Return pooled rows cut to their dimensions, post-processed, and of unit length."""
-    from openvino import opset15 as ops
-
-    out = _unit(rows, dimensions)
-    if post is not None:
-        out = ops.subtract(out, ops.constant(post.mean))
-        if post.matrix is not None:
-            out = ops.matmul(out, ops.constant(post.matrix), transpose_a=False, transpose_b=False)
-        out = _unit(out, post.dimensions)
-    return out
 
 
 def _unit(rows: Any, dimensions: int) -> Any:

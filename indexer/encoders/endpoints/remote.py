@@ -218,8 +218,8 @@ def connect(spec: RecipeSpec, runtime: Runtime | None = None) -> RemoteEncoder:
             cannot do, or the endpoint answers with something other than vectors.
     """
     address = EndpointAddress.parse(spec.model)
-    if spec.pooling or spec.layers or spec.post:
-        raise ModelError(f"{address}: an endpoint pools by itself: leave pooling, layers, center and whiten out")
+    if spec.pooling or spec.layers:
+        raise ModelError(f"{address}: an endpoint pools by itself: leave pooling and layers out")
     if runtime is not None and (runtime.precision, runtime.device, runtime.name) != ("auto", "auto", "auto"):
         raise ModelError(f"{address}: an endpoint chooses precision, device and runtime by itself: leave them out")
     endpoint = Endpoint(address)

@@ -19,7 +19,6 @@ from indexer.encoders.machine.hardware import cores
 from indexer.encoders.openvino.files import (
     GRAPH,
     GRAPH_FILES,
-    POST,
     RECIPE,
     TOKENIZER,
     changed,
@@ -65,7 +64,7 @@ class CompiledEncoder(Tokenizing):
         """
         sums, precision, special_tokens = read_manifest(folder)
         try:
-            texts = {name: (folder / name).read_bytes() for name in (TOKENIZER, RECIPE, POST) if name in sums}
+            texts = {name: (folder / name).read_bytes() for name in (TOKENIZER, RECIPE)}
         except OSError as error:
             raise unusable(folder, error) from error
         for name, content in texts.items():

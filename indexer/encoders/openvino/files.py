@@ -9,7 +9,7 @@ from pathlib import Path
 
 from indexer.errors import ModelError
 
-GRAPH, TOKENIZER, RECIPE, POST = "encoder.xml", "tokenizer.json", "recipe.json", "post.safetensors"
+GRAPH, TOKENIZER, RECIPE = "encoder.xml", "tokenizer.json", "recipe.json"
 MANIFEST = "manifest.json"
 """Holds the `sha256` of every other file by name, the `precision` to compute in ("" for the CPU's default), and, if the
 model reads none, that there are no `special_tokens`."""

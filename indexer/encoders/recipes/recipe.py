@@ -21,11 +21,9 @@ from indexer.errors import ModelError
 
 Pooling = Literal["cls", "mean", "max", "mean_sqrt_len", "weighted_mean", "last", "pooler"]
 Combine = Literal["mean", "sum", "concat"]
-Post = Literal["center", "whiten"]
 
 POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
 COMBINES: tuple[Combine, ...] = get_args(Combine)
-POSTS: tuple[Post, ...] = get_args(Post)
 OWN = "own"
 
 MIN_PROBE_COSINE = 0.99
@@ -95,8 +93,6 @@ class Recipe:
         pooling: how the vectors of tokens become one; None for the model's own modules (SBERT).
         query_prompt, document_prompt: text put before each text of that role.
         normalize: whether rows have unit length; always true so far.
-        post: post-processing with frozen parameters.
-        post_sha256: sha256 of those parameters; empty while they are not fitted.
         remote: of a model behind an endpoint, whose fingerprint is then that of this value; None for a model on this
             machine.
         question: the recipe of the model that embeds questions; None if this recipe's model embeds them too.
@@ -113,8 +109,6 @@ class Recipe:
     query_prompt: str = ""
     document_prompt: str = ""
     normalize: bool = True
-    post: Post | None = None
-    post_sha256: str = ""
     remote: Remote | None = None
     question: Recipe | None = None
     route: str = ""
@@ -125,11 +119,6 @@ class Recipe:
         fingerprint. A recipe of one model has no `question` and no `route` among them, as before two models were
         known."""
         return _identity(self)
-
-    @property
-    def fitted(self) -> bool:
-        """True if vectors can be made; False if the post-processing must still be fitted to passages."""
-        return self.post is None or bool(self.post_sha256)
 
     @property
     def for_questions(self) -> Recipe:
@@ -188,14 +177,19 @@ class Recipe:
         return RecipeSpec.parse(text)
 
     def __str__(self) -> str:
-        spec = RecipeSpec(self.model, self.pooling, self.layers, self.combine, post=self.post)
+        spec = RecipeSpec(self.model, self.pooling, self.layers, self.combine)
         return str(spec) if self.question is None or self.route else f"{spec}, with questions by {self.question}"
+
+
+_ALWAYS_HASHED = {"post": None, "post_sha256": ""}
+"""Members of every recipe's hash that no recipe has a field for. Without them every identity would be another."""
 
 
 @cache  # asked for each document, and a dictionary of all fields takes longer than storing a passage
 def _identity(recipe: Recipe) -> str:
     left_out = ("model", "remote", "question") if recipe.route else ("model", "remote", "question", "route")
     fields = {name: value for name, value in dataclasses.asdict(recipe).items() if name not in left_out}
+    fields |= _ALWAYS_HASHED
     if recipe.question is not None:
         fields["question"] = recipe.question.identity
     return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:16]
@@ -216,7 +210,6 @@ class RecipeSpec:
     pooling: Pooling | None = None
     layers: tuple[int, ...] | None = None
     combine: Combine = "mean"
-    post: Post | None = None
     max_tokens: int | None = None
     dimensions: int | None = None
     query_prompt: str | None = None
@@ -229,11 +222,11 @@ class RecipeSpec:
 
     @classmethod
     def parse(cls, text: str) -> RecipeSpec:
-        """Read `MODEL[:POOLING[@LAYERS][+COMBINE][+POST][+DIMENSIONS]]`.
+        """Read `MODEL[:POOLING[@LAYERS][+COMBINE][+DIMENSIONS]]`.
 
         POOLING is one of POOLINGS or `own` (the model's own modules); LAYERS is `-2`, `-4..-1` or `-4,-3,-2,-1`;
-        COMBINE is mean, sum or concat; POST is center or whiten; DIMENSIONS is a number. If the whole text is the
-        path of a folder, it is that folder. The address of an endpoint is the model as a whole, because names of models
+        COMBINE is mean, sum or concat; DIMENSIONS is a number. If the whole text is the path of a folder, it is that
+        folder. The address of an endpoint is the model as a whole, because names of models
         there may contain colons: http://localhost:11434/v1#nomic-embed-text:latest.
 
         Raises:
@@ -261,7 +254,6 @@ class RecipeSpec:
             pooling=None if pooling == OWN else cast("Pooling", pooling),
             layers=parse_layers(layers) if at_sign else None,
             combine=cast("Combine", options.get("combine", "mean")),
-            post=cast("Post | None", options.get("post")),
             dimensions=cast("int | None", options.get("dimensions")),
         )
 
@@ -309,7 +301,7 @@ class RecipeSpec:
         if self.layers:
             parts[0] += "@" + ",".join(map(str, self.layers))
             parts += [self.combine] if len(self.layers) > 1 else []
-        parts += [str(extra) for extra in (self.post, self.dimensions) if extra]
+        parts += [str(self.dimensions)] if self.dimensions else []
         return self.model if parts == [OWN] else f"{self.model}:{'+'.join(parts)}"
 
 
@@ -332,12 +324,10 @@ def _word(text: str, word: str) -> tuple[str, str | int]:
     """Return the name of the setting that a word after a `+` sets, and the value."""
     if word in COMBINES:
         return "combine", word
-    if word in POSTS:
-        return "post", word
     if word.isascii() and word.isdigit() and int(word) > 0:
         return "dimensions", int(word)
-    raise _nonsense(text, word, f"one of {', '.join((*COMBINES, *POSTS))} or a number of dimensions")
+    raise _nonsense(text, word, f"one of {', '.join(COMBINES)} or a number of dimensions")
 
 
 def _nonsense(text: str, part: str, wanted: str) -> ModelError:
-    return ModelError(f"recipe {text!r}: {part!r} is not {wanted}; write MODEL:POOLING@LAYERS+COMBINE+POST")
+    return ModelError(f"recipe {text!r}: {part!r} is not {wanted}; write MODEL:POOLING@LAYERS+COMBINE+DIMENSIONS")

@@ -204,10 +204,10 @@ def _copy_ledger(source: Store, writer: Writer, run: int) -> dict[str, Stamp]:
 
 
 def _copy_settings(source: Store, target: Store, writer: Writer) -> None:
-    """Copy what was measured and learned, the fitted parameters, the compiled encoder and the map."""
-    with source.snapshot() as one, target.snapshot() as other:
-        settings, fitted, has_fitted = one.settings, one.fitted_parameters(), other.fitted_parameters() is not None
-    writer.change(lambda _: settings, None if has_fitted else fitted)
+    """Copy what was measured and learned, the compiled encoder and the map."""
+    with source.snapshot() as one:
+        settings = one.settings
+    writer.change(lambda _: settings)
     for original, copy in ((source.artifacts(), target.artifacts()), (source.derived(), target.derived())):
         if original.is_dir() and not copy.exists():
             shutil.copytree(original, copy)

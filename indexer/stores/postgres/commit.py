@@ -16,7 +16,7 @@ from indexer.errors import BadInput, Message, NotAnIndex, NotPermitted
 from indexer.ledger import STORED_LEFT_OUT, Code, from_stored, notes_stored
 from indexer.records import Changes, Stamp
 from indexer.settings import Settings
-from indexer.stores.commits import changed_settings, changes_of, fitted_already, passage_rows, settings_of
+from indexer.stores.commits import changed_settings, changes_of, passage_rows, settings_of
 from indexer.stores.fields.flatten import scalars, with_dates
 from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, RunOutcome
 from indexer.stores.postgres import schema
@@ -340,10 +340,10 @@ class Commit:
     def _setting_rows(self, lock: str = "") -> dict[str, str]:
         return dict(self._run(f"SELECT name, value FROM {{tables}}.setting ORDER BY name {lock}"))
 
-    def change(self, update: Callable[[Settings], Settings], fitted_parameters: bytes | None) -> Settings:
+    def change(self, update: Callable[[Settings], Settings]) -> Settings:
         rows = self._setting_rows("FOR UPDATE")
         changes = changed_settings(self._views.address.shown, rows, update)
-        self.without_effect = not (changes.written or changes.deleted) and fitted_parameters is None
+        self.without_effect = not (changes.written or changes.deleted)
         self._run_many(
             "INSERT INTO {tables}.setting VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
             list(changes.written.items()),
@@ -352,13 +352,6 @@ class Commit:
         if "dimensions" in changes.written:  # the first vectors decide it
             column = f"halfvec{schema.width(changes.settings.dimensions).as_string()}"
             self._run(f"ALTER TABLE {{tables}}.passage ALTER COLUMN vector TYPE {column}")
-        if fitted_parameters is not None:
-            inserted = self._run(
-                "INSERT INTO {tables}.frozen VALUES ('post', %s) ON CONFLICT DO NOTHING RETURNING name",
-                fitted_parameters,
-            )
-            if not inserted:
-                raise fitted_already(self._views.address.shown)
         return changes.settings
 
     def set_ef_search(self, ef_search: int | None) -> None:

@@ -80,9 +80,6 @@ CREATE SEQUENCE {tables}.document_id;
 CREATE SEQUENCE {tables}.passage_id;
 CREATE TABLE {tables}.setting (name text PRIMARY KEY, value text NOT NULL);
 
--- What was fitted once and belongs to the recipe: `post`, safetensors.
-CREATE TABLE {tables}.frozen (name text PRIMARY KEY, content bytea NOT NULL);
-
 -- The last commit that changed a document, also one that is gone: readers of words follow it. Commits have rows of
 -- their own, both numbers below zero: the commit's number, and one by chance that tells it from a commit of the same
 -- number before the database was set back to an earlier time.

@@ -88,7 +88,7 @@ def rename(connection: DeadlineConnection, name: str, new: str) -> None:
         raise NotAnIndex(f"index {name!r} is no longer in this database: another process has removed it")
 
 
-_COPIED = ("setting", "frozen", "document", "passage", "field", "field_value", "file", "ledger")
+_COPIED = ("setting", "document", "passage", "field", "field_value", "file", "ledger")
 _NUMBERED = {"field": "field_id_seq", "file": "file_id_seq", "ledger": "ledger_id_seq"}
 _NUMBERED |= {"document": "document_id", "passage": "passage_id"}
 

@@ -77,8 +77,8 @@ class PostgresWriter:
         given = list(uris)
         return self._transact(lambda commit: commit.remove(given))
 
-    def change(self, update: Callable[[Settings], Settings], fitted_parameters: bytes | None = None) -> Settings:
-        return self._transact(lambda commit: commit.change(update, fitted_parameters))
+    def change(self, update: Callable[[Settings], Settings]) -> Settings:
+        return self._transact(lambda commit: commit.change(update))
 
     def begin_run(self) -> int:
         return self._transact(lambda commit: commit.begin_run())

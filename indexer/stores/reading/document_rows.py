@@ -299,8 +299,3 @@ class DocumentReader:
             self._view.key_of(uri),
         )
         return to_float32(self._view.halves([vector for (vector,) in rows if vector is not None])) if rows else None
-
-    def fitted_parameters(self) -> bytes | None:
-        """Return the parameters fitted for the recipe's post-processing, as safetensors; None if nothing was fitted."""
-        rows = self._view.rows("SELECT content FROM {tables}.frozen WHERE name = 'post'")
-        return bytes(rows[0][0]) if rows else None

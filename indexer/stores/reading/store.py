@@ -61,18 +61,14 @@ class Writer(Protocol):
             How many documents were removed.
         """
 
-    def change(self, update: Callable[[Settings], Settings], fitted_parameters: bytes | None = None) -> Settings:
+    def change(self, update: Callable[[Settings], Settings]) -> Settings:
         """Change the stored settings.
 
         Args:
             update: called with the stored settings, returns the new settings.
-            fitted_parameters: parameters just fitted for the recipe's post-processing, stored with the recipe.
 
         Returns:
             The new settings.
-
-        Raises:
-            BadInput: fitted parameters are stored already: every vector depends on them.
         """
 
     def begin_run(self) -> int:

@@ -63,9 +63,9 @@ def compare(
 ) -> None:
     """Measure recipes side by side on pairs of sentences (--sts) and on questions (--corpus, --queries, --qrels).
 
-    A recipe is MODEL:POOLING@LAYERS+COMBINE+POST+DIMENSIONS. MODEL alone gives the model's own vectors.
-    The other parts, which may be left out, pool its hidden states (cls, mean, max, ...), choose layers, combine them
-    (mean, sum, concat), post-process the vectors (center, whiten) and shorten them.
+    A recipe is MODEL:POOLING@LAYERS+COMBINE+DIMENSIONS. MODEL alone gives the model's own vectors. The other
+    parts, which may be left out, pool its hidden states (cls, mean, max, ...), choose layers, combine them (mean, sum,
+    concat) and shorten the vectors.
 
     Prints Spearman x 100, nDCG@10, recall@100 and MRR@10, each with a 95 % interval and the p-value against the
     first recipe (paired bootstrap); then dimensions, texts per second and bytes per vector. STS files have the
@@ -73,7 +73,7 @@ def compare(
 
     \b
     likewise compare --recipe all-MiniLM-L6-v2 --recipe all-MiniLM-L6-v2:mean@-2 --sts stsb-test.tsv
-    likewise compare --recipe all-MiniLM-L6-v2 --recipe bert-base-uncased:mean@-4..-1+concat+whiten+256 \\
+    likewise compare --recipe all-MiniLM-L6-v2 --recipe bert-base-uncased:mean@-4..-1+concat+256 \\
         --corpus corpus.jsonl --queries queries.jsonl --qrels qrels/test.tsv --plot picture.png
     """
     from indexer.encoders.recipes.recipe import RecipeSpec

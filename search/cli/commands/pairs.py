@@ -114,8 +114,7 @@ def _pairs_of_file(
     documents = read_documents(path, text_field)
     quiet_libraries()
     runtime = Runtime(device=device, trust_remote_code=trust)
-    encoder, recipe = get_encoder(model or DEFAULT_MODEL, runtime)
-    return pairs_of_texts(documents, encoder, recipe, count, min_score)
+    return pairs_of_texts(documents, get_encoder(model or DEFAULT_MODEL, runtime), count, min_score)
 
 
 def _line(side: Side) -> str:

@@ -193,11 +193,9 @@ class VectorOptions:
         spec = RecipeSpec.chosen(name, self.pooling, self.layers, self.combine)
         roles = self.model is None and stored is not None and stored.remote is not None and stored.remote.input_type
         if stored is not None and not self._names_documents_model:
-            kept = None if stored.post else stored.dimensions
             spec = replace(spec, pooling=stored.pooling, layers=stored.layers or None, combine=stored.combine)
-            spec = replace(spec, post=stored.post, dimensions=kept).with_prompts(
-                stored.query_prompt, stored.document_prompt
-            )
+            spec = replace(spec, dimensions=stored.dimensions)
+            spec = spec.with_prompts(stored.query_prompt, stored.document_prompt)
         if self.dimensions is not None:
             spec = replace(spec, dimensions=self.dimensions)
         if self.question_model is not None:

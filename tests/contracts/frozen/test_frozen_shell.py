@@ -247,7 +247,7 @@ def test_info_and_its_ledger(world: Path, shell: Shell) -> None:
     assert (info["model"], info["recipe"]["model"]) == (str(world / "tiny"), str(world / "tiny"))
     assert info["recipe"].keys() >= {
         *("model", "fingerprint", "dimensions", "max_tokens", "layers", "combine", "pooling", "query_prompt"),
-        *("document_prompt", "normalize", "post", "post_sha256"),
+        *("document_prompt", "normalize"),
     }
     assert info["passage_settings"] == {"max_tokens": 64, "overlap": 16}
     assert info["ledger"] == {"failed": 1, "indexed": 8, "skipped": 1}

@@ -31,7 +31,7 @@ from contracts.stores.suite import (
 )
 
 from indexer.encoders.recipes.recipe import Recipe
-from indexer.errors import BadInput, FilterError, IndexDamaged, LikewiseError
+from indexer.errors import FilterError, IndexDamaged, LikewiseError
 from indexer.filters.parse import parse
 from indexer.ledger import NO_REASON, Code
 from indexer.passages.cut import PassageSettings
@@ -239,7 +239,7 @@ def answers(snapshot: Snapshot) -> dict[str, Any]:
         "known": (dict(snapshot.hashes()), snapshot.get("a"), snapshot.info().fields),
         "texts": [(p.uri, p.text, p.metadata) for p in snapshot.passages_by_id(dense.passages.tolist())],
         "ledger": (list(snapshot.ledger()), dict(snapshot.ledger_counts()), dict(snapshot.files())),
-        "settings": (snapshot.settings, snapshot.fitted_parameters()),
+        "settings": snapshot.settings,
         "sample": snapshot.sample(9).passages.tolist(),
         "version": (snapshot.version, snapshot.history),
     }
@@ -261,7 +261,7 @@ def test_a_snapshot_does_not_change_while_a_writer_commits(store: Store, asked_b
                 Batch([doc("a", "pear"), *(doc(uri, "apple apple") for uri in "cd")], [LedgerRow("/g", "c", "indexed")])
             )
             writer.remove(["b"])
-            writer.change(lambda settings: replace(settings, words_bias=0.5), b"fitted")
+            writer.change(lambda settings: replace(settings, words_bias=0.5))
             writer.settle()
             with store.snapshot() as inner:
                 changed = answers(inner)
@@ -362,7 +362,6 @@ def test_settings_are_kept_as_they_are_changed(engine: Engine, make: Callable[..
     store = make(whole)
     with store.snapshot() as snapshot:
         assert snapshot.settings == whole
-        assert snapshot.fitted_parameters() is None
     for settings in (
         Settings(DIMENSIONS),
         replace(whole, recall=1.0),
@@ -389,17 +388,12 @@ def test_settings_are_kept_as_they_are_changed(engine: Engine, make: Callable[..
     with pytest.raises(ZeroDivisionError), store.writer() as writer:
         writer.change(lambda stored: replace(stored, recall=1 / 0))
     with store.writer() as writer:
-        writer.change(lambda stored: replace(stored, recall=0.5), b"\0fitted")
+        writer.change(lambda stored: replace(stored, recall=0.5))
         writer.change(lambda stored: replace(stored, words_bias=1.5))
     other = engine.open(store.address)
     with other.snapshot() as snapshot:
-        assert snapshot.fitted_parameters() == b"\0fitted"
         assert (snapshot.settings.recall, snapshot.settings.words_bias) == (0.5, 1.5)
     other.close()
-    with store.writer() as writer, pytest.raises(BadInput):  # every vector depends on them
-        writer.change(lambda stored: replace(stored, recall=0.9), b"others")
-    with store.snapshot() as snapshot:
-        assert (snapshot.fitted_parameters(), snapshot.settings.recall) == (b"\0fitted", 0.5)
 
 
 def test_equal_reasons_of_the_ledger_are_counted(store: Store) -> None:

@@ -22,7 +22,7 @@ from sentence_transformers.sentence_transformer.modules import Dense, StaticEmbe
 from tokenizers import Tokenizer
 
 from indexer import Document, Index
-from indexer.encoders import Encoder, fit_post, load_encoder
+from indexer.encoders import Encoder, load_encoder
 from indexer.encoders.compilation import export, graph
 from indexer.encoders.compilation.export import compile_encoder
 from indexer.encoders.openvino.encoder import CompiledEncoder
@@ -212,31 +212,15 @@ def test_every_architecture_compiles(
     assert (vectors * encoder.encode(sentences)).sum(1).min() > 0.9999
 
 
-def test_post_processing_is_compiled_too(tiny: Callable[[str], Path], tmp_path: Path, sentences: list[str]) -> None:
-    encoder = load_encoder(tiny("bert"), precision="float32")
-    words = " ".join(sentences).split()
-    sample = encoder.encode([f"{one} {other}" for one in words[:20] for other in words])
-    fitted = fit_post(encoder, sample, "whiten", dimensions=16)
-    compile_encoder(fitted, tmp_path / "white")
-    opened = CompiledEncoder.open(tmp_path / "white")
-    assert opened.recipe == fitted.recipe
-    assert (tmp_path / "white" / "post.safetensors").read_bytes() == fitted.fitted_parameters
-    assert (opened.encode(sentences) * fitted.encode(sentences)).sum(1).min() > 0.999
-
-
-def test_a_static_model_is_compiled_and_post_processed(
-    tmp_path: Path, evaluation_data: Path, sentences: list[str]
-) -> None:
-    static = load_encoder(evaluation_data / "models/potion-base-4m-fp32", dimensions=96)
-    white = fit_post(static, static.encode(sentences * 20), "center")
-    for encoder in (static, white):
-        compile_encoder(encoder, tmp_path / "encoder")
-        opened = CompiledEncoder.open(tmp_path / "encoder")
-        assert (opened.recipe, opened.overhead()) == (encoder.recipe, 0)
-        assert (opened.encode(sentences) * encoder.encode(sentences)).sum(1).min() > 0.9999
-        with pytest.raises(NothingKnown) as caught:
-            opened.encode(["a river", "a"])
-        assert caught.value.texts == (1,)
+def test_a_static_model_is_compiled(tmp_path: Path, evaluation_data: Path, sentences: list[str]) -> None:
+    encoder = load_encoder(evaluation_data / "models/potion-base-4m-fp32", dimensions=96)
+    compile_encoder(encoder, tmp_path / "encoder")
+    opened = CompiledEncoder.open(tmp_path / "encoder")
+    assert (opened.recipe, opened.overhead()) == (encoder.recipe, 0)
+    assert (opened.encode(sentences) * encoder.encode(sentences)).sum(1).min() > 0.9999
+    with pytest.raises(NothingKnown) as caught:
+        opened.encode(["a river", "a"])
+    assert caught.value.texts == (1,)
 
 
 def test_what_cannot_be_compiled_or_trusted_leaves_nothing_behind(

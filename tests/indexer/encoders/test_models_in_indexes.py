@@ -1,4 +1,4 @@
-"""The parts of a model that an index stores: fitted post-processing, and the compiled encoder for questions."""
+"""The compiled encoder for questions that an index stores, and the place of its model."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ import pytest
 
 import search.cli
 from indexer import Document, Index
-from indexer.encoders import fit_post, load_encoder
-from indexer.errors import ModelError, RecipeMismatch
 from search import Searcher
 
 WORDS = "bank river vault robber flute dogs snow porch vaccines stars explode slowly".split()  # noqa: SIM905
@@ -60,45 +58,6 @@ def test_a_model_in_a_folder_is_found_from_elsewhere_and_after_it_moved(
     forget()
     with Searcher(tmp_path / "x.index") as searcher:
         assert len(searcher.search("dogs snow", 9)) == 9
-
-
-def test_whitening_is_fitted_before_the_first_commit_and_then_frozen(
-    tiny: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = str(tiny("bert"))
-    monkeypatch.setattr("indexer.indexing.core.BATCH_CHARACTERS", 2000)
-    given = documents(300)
-    with Index.create(tmp_path / "x.index", f"{model}:mean@-2+whiten+8") as index:
-        assert index.dimensions == 8
-        assert not (index.recipe and index.recipe.fitted)
-        index.add(given)
-        assert index.recipe is not None
-        assert index.recipe.fitted
-        frozen = index.recipe
-        index.add([Document("later", "stars explode")])
-        assert index.recipe == frozen
-    raw = load_encoder(f"{model}:mean@-2")
-    fitted = fit_post(raw, raw.encode([document.text for document in given]), "whiten", 8)
-    assert fitted.recipe.post_sha256 == frozen.post_sha256
-    expected = fitted.encode([document.text for document in given])
-    with Searcher(tmp_path / "x.index") as searcher:
-        hits = searcher.search("dogs snow flute", 5, exact=True)
-    scores = expected @ fitted.encode(["dogs snow flute"], role="query")[0]
-    best = scores[[int(hit.uri[1:]) for hit in hits if hit.uri != "later"]]
-    assert [hit.score for hit in hits if hit.uri != "later"] == pytest.approx(best.tolist(), abs=2e-3)
-    with Index.open(tmp_path / "x.index", f"{model}:mean@-2+whiten+8") as index:
-        assert index.recipe == frozen
-    with pytest.raises(RecipeMismatch):
-        Index.open(tmp_path / "x.index", f"{model}:mean@-2+whiten+9")
-
-
-def test_too_few_passages_to_fit_to_commit_nothing(tiny: Callable[[str], Path], tmp_path: Path) -> None:
-    with Index.create(tmp_path / "x.index", f"{tiny('bert')}:mean+center") as index:
-        with pytest.raises(ModelError, match="at least 100 passages"):
-            index.add(documents(99))
-        assert len(index) == 0
-        index.add(documents(100))
-        assert len(index) == 100
 
 
 def asked(folder: Path) -> tuple[dict[str, float], list[str], str]:

@@ -24,8 +24,6 @@ def test_the_name_is_no_part_of_the_identity_and_everything_else_is() -> None:
         "query_prompt": "query: ",
         "document_prompt": "passage: ",
         "normalize": False,
-        "post": "whiten",
-        "post_sha256": "d" * 64,
         "question": RECIPE,
         "route": "query",
     }
@@ -53,10 +51,10 @@ def test_json_and_back() -> None:
         ("bert:cls@7", RecipeSpec("bert", "cls", (7,))),
         ("bert:mean@0,-1", RecipeSpec("bert", "mean", (0, -1))),
         (
-            "bert:mean@-4..-1+concat+whiten+256",
-            RecipeSpec("bert", "mean", (-4, -3, -2, -1), "concat", "whiten", dimensions=256),
+            "bert:mean@-4..-1+concat+256",
+            RecipeSpec("bert", "mean", (-4, -3, -2, -1), "concat", dimensions=256),
         ),
-        ("bert:own+center", RecipeSpec("bert", post="center")),
+        ("bert:own+64", RecipeSpec("bert", dimensions=64)),
         ("/a/b:c/model", RecipeSpec("/a/b:c/model")),
     ],
 )
@@ -86,6 +84,16 @@ def test_nonsense_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(ModelError) as error:
         RecipeSpec.parse(text)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("word", ["center", "whiten"])
+def test_a_word_that_is_not_known_is_named_with_those_that_are(word: str) -> None:
+    with pytest.raises(ModelError) as error:
+        RecipeSpec.parse(f"bert:mean+{word}+256")
+    assert str(error.value) == (
+        f"recipe 'bert:mean+{word}+256': '{word}' is not one of mean, sum, concat or a number of dimensions; "
+        "write MODEL:POOLING@LAYERS+COMBINE+DIMENSIONS"
+    )
 
 
 def test_layers_as_text() -> None:

@@ -197,7 +197,7 @@ def test_an_index_whose_limit_and_roles_were_found_by_trial_works_as_before(
     stored = (
         f'{{"model": "{fake.address}", "fingerprint": "{fingerprint}", "dimensions": 8, "max_tokens": 242, '
         '"layers": [], "combine": "mean", "pooling": null, "query_prompt": "", "document_prompt": "", '
-        '"normalize": true, "post": null, "post_sha256": "", '
+        '"normalize": true, '
         '"remote": {"probe": "d3ad3bb41a164ab861b0b9b4b138e136", "tokenizer": "", '
         f'"tokenizer_sha256": "", "input_type": {json.dumps(input_type)}}}}}'
     )

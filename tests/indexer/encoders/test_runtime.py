@@ -19,7 +19,7 @@ from hardware import needs_vnni
 from opened import store_of
 
 from indexer import Document, Index
-from indexer.encoders import documents, fit_post, get_query_encoder, load_encoder, registry, runtime_rule
+from indexer.encoders import documents, get_query_encoder, load_encoder, registry, runtime_rule
 from indexer.encoders.compilation import export, graph
 from indexer.encoders.compilation.export import compile_encoder, compile_in_cache
 from indexer.encoders.compilation.graph import NotCompilable
@@ -31,9 +31,7 @@ from indexer.encoders.runtime_rule import REPAYING_TEXTS, Choice, choose_runtime
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.encoders.torch.int8 import Int8Encoder
 from indexer.errors import BadInput, ModelError, NothingKnown, TextTooLong
-from indexer.indexing.embedding import Embedding
 from indexer.listener import Collecting
-from indexer.passages.cut import PassageSettings
 from search.explain import add_sentences
 from search.hits import Hit
 from search.pairs import embed
@@ -148,7 +146,6 @@ def test_the_rule_for_a_stored_recipe_knows_what_openvino_does_not_embed(
     encoder: TorchEncoder, user: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     recipe = encoder.recipe
-    centred = replace(recipe, post="center", post_sha256="0" * 64)
     unusual = replace(recipe, model=str(tmp_path), pooling=None, layers=())
     kinds = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.StaticEmbedding"}]
     (tmp_path / "modules.json").write_text(json.dumps(kinds))
@@ -158,14 +155,12 @@ def test_the_rule_for_a_stored_recipe_knows_what_openvino_does_not_embed(
         raise AssertionError("a model was looked for on the hub")
 
     monkeypatch.setattr(locate, "_from_hub", fetch)
-    after = Choice("torch", "center is applied only to vectors of the runtime that it was fitted to")
     modules = Choice("torch", "OpenVINO does not support this model's modules for documents")
     for named in ("auto", "openvino"):
         monkeypatch.setenv("LIKEWISE_RUNTIME", named)
         said = runtime_of(recipe)
         assert said is not None
         assert said.name == "openvino"
-        assert runtime_of(centred) == after
         assert runtime_of(unusual) == modules
         assert runtime_of(missing) == said
     monkeypatch.setenv("LIKEWISE_RUNTIME", "torch")
@@ -244,9 +239,9 @@ def test_searching_never_switches(
     def search() -> None:
         assert [hit for hit in add_sentences(hits, encoder, question) if not (hit.why and hit.why["sentence"])] == []
         for _ in range(2):
-            asked, notes = get_query_encoder(encoder.recipe, tmp_path / "no graph", lambda: None)
+            asked, notes = get_query_encoder(encoder.recipe, tmp_path / "no graph")
             assert (asked.encode(TEXTS).shape, notes) == ((64, 48), ())
-        embed(TEXTS, encoder, encoder.recipe)
+        embed(TEXTS, encoder)
 
     with registered(encoder, alone=True):
         search()
@@ -328,36 +323,6 @@ def test_the_environment_overrides_the_rule(
     monkeypatch.setenv("LIKEWISE_RUNTIME", "openvion")
     with pytest.raises(BadInput, match="LIKEWISE_RUNTIME is 'openvion': set it to auto, torch, openvino"):
         load_encoder(tiny("bert"))
-
-
-def test_post_processed_vectors_are_all_of_one_runtime(tiny: Callable[[str], Path], openvino: MadeUp) -> None:
-    encoder = load_encoder(tiny("bert"))
-    rows = np.random.default_rng(0).normal(size=(200, 48)).astype(np.float32)
-    fit_post(encoder, rows, "center").encode(TEXTS)
-    assert openvino.rows == []
-
-
-@pytest.mark.parametrize("asked", ["auto", "openvino"])
-def test_what_is_fitted_is_fitted_to_the_runtime_that_it_is_applied_to(
-    tiny: Callable[[str], Path],
-    openvino: MadeUp,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    asked: str,
-) -> None:
-    monkeypatch.setenv("LIKEWISE_RUNTIME", asked)
-    many = [Document(f"d{n}", "dogs " * (n % 7) + "river " * (n % 5) + "bank " * (1 + n % 3)) for n in range(128)]
-    with Index.create(tmp_path / "named", f"{tiny('bert')}:mean+center") as index:
-        notes = index.add(many).notes
-        assert [("which does not run" in note) for note in notes] == [True] * (asked == "openvino")
-        assert index.add([Document("more", "dogs watch")]).notes == ()
-        unfitted = replace(index.recipe, post_sha256="") if index.recipe else None
-    with Index.create(tmp_path / "stored", unfitted) as index:
-        assert index.add(many).notes == notes  # Each index tells its own caller.
-    plain = load_encoder(f"{tiny('bert')}:mean")
-    with Index.create(tmp_path / "given", plain) as index:
-        assert Embedding(PassageSettings(64, 0)).sample(plain, many).shape == (128, 48)
-    assert openvino.rows == []
 
 
 def test_an_index_mixes_vectors_of_both_runtimes_and_info_and_doctor_say_which_one_is_used(

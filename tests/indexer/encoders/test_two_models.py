@@ -95,8 +95,6 @@ def test_two_models_of_different_spaces_or_widths_are_refused(
         Index.create(tmp_path / "x.index", question_model=tiny("bert"))
     with pytest.raises(ModelError, match="not an endpoint"):
         Index.create(tmp_path / "x.index", question_model="http://localhost:1/v1#m")
-    with pytest.raises(ModelError, match="center is fitted to one model"):
-        Index.create(tmp_path / "x.index", f"{tiny('bert')}:mean+center", question_model=tiny("bert"))
     with pytest.raises(BadInput, match="beside a model for documents"):
         Index.create(tmp_path / "x.index", dimensions=8, question_model=tiny("bert"))
     assert not (tmp_path / "x.index").exists()

@@ -16,7 +16,7 @@ from pathlib import Path
 from indexer.ledger import STORED_LEFT_OUT, Code, notes_stored
 from indexer.records import Changes, Stamp
 from indexer.settings import Settings
-from indexer.stores.commits import changed_settings, changes_of, fitted_already
+from indexer.stores.commits import changed_settings, changes_of
 from indexer.stores.fields.flatten import scalars, with_dates
 from indexer.stores.local.catalog import filter_sql
 from indexer.stores.local.catalog.connections import damaged, write_error
@@ -173,20 +173,16 @@ class Catalog:
         with self.transaction() as connection:
             connection.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, value))
 
-    def change(self, update: Callable[[Settings], Settings], fitted_parameters: bytes | None = None) -> Settings:
+    def change(self, update: Callable[[Settings], Settings]) -> Settings:
         """Write the settings that differ. Without a difference nothing is committed."""
         with self._errors():
             rows = dict(self._connection.execute("SELECT name, value FROM setting"))
         changes = changed_settings(self._path, rows, update)
-        if not (changes.written or changes.deleted) and fitted_parameters is None:
+        if not (changes.written or changes.deleted):
             return changes.settings
         with self.transaction() as connection:
             connection.executemany("INSERT OR REPLACE INTO setting VALUES (?, ?)", changes.written.items())
             connection.executemany("DELETE FROM setting WHERE name = ?", ((name,) for name in changes.deleted))
-            if fitted_parameters is not None:
-                if connection.execute("SELECT 1 FROM frozen WHERE name = 'post'").fetchone():
-                    raise fitted_already(self._path.parent)
-                connection.execute("INSERT INTO frozen VALUES ('post', ?)", (fitted_parameters,))
         return changes.settings
 
     def vacuum(self) -> None:

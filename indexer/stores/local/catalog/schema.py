@@ -54,9 +54,6 @@ def migrate(connection: sqlite3.Connection) -> None:
 _VERSION_1 = f"""
 CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
--- What was fitted once and belongs to the recipe: `post`, safetensors.
-CREATE TABLE frozen (name TEXT PRIMARY KEY, content BLOB NOT NULL);
-
 CREATE TABLE document (
     id           INTEGER PRIMARY KEY AUTOINCREMENT,
     uri          TEXT NOT NULL UNIQUE,
