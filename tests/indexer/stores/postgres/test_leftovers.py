@@ -74,8 +74,10 @@ def test_an_unfinished_copy_is_named_and_removed(
 
 
 def test_an_unfinished_copy_in_a_folder_is_removed(source: str, tmp_path: Path) -> None:
-    target = tmp_path / "copy.index"
-    break_off(source, str(target))
+    target, in_database = tmp_path / "copy.index", new_address()
+    with closing(open_store(source)) as store:
+        copy(store, in_database)
+    break_off(in_database, str(target))
     (kept,) = tmp_path.glob(".copy*")
     with closing(open_store(kept)) as store, store.writer(), pytest.raises(IndexLocked):
         drop_unfinished(target)
@@ -84,8 +86,10 @@ def test_an_unfinished_copy_in_a_folder_is_removed(source: str, tmp_path: Path) 
 
 
 def test_a_damaged_unfinished_copy_in_a_folder_is_removed(source: str, tmp_path: Path) -> None:
-    target = tmp_path / "copy.index"
-    break_off(source, str(target))
+    target, in_database = tmp_path / "copy.index", new_address()
+    with closing(open_store(source)) as store:
+        copy(store, in_database)
+    break_off(in_database, str(target))
     (kept,) = tmp_path.glob(".copy*")
     (kept / "catalog.db").write_bytes(b"not a database" * 1000)
     assert drop_unfinished(target) > 0
