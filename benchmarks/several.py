@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
@@ -73,22 +73,15 @@ def by_cosine(answers: Sequence[Hits]) -> list[tuple[str, float]]:
     return [(hit.uri, hit.score) for hits in answers for hit in hits]
 
 
-def by_percentile(answers: Sequence[Hits]) -> list[tuple[str, float]]:
-    return [(hit.uri, hit.percentile or 0.0) for hits in answers for hit in hits]
-
-
-def by_calibration(member: str, high: int) -> Callable[[Sequence[Hits], Sequence[Searcher]], list[tuple[str, float]]]:
-    """Merge by the distance from the median of a stored distribution, in units of its distance to a percentile."""
-
-    def merge(answers: Sequence[Hits], searchers: Sequence[Searcher]) -> list[tuple[str, float]]:
-        scored = []
-        for hits, searcher in zip(answers, searchers, strict=True):
-            assert searcher.calibration is not None
-            values = getattr(searcher.calibration, member)
-            scored += [(hit.uri, (hit.score - values[5]) / (values[high] - values[5])) for hit in hits]
-        return scored
-
-    return merge
+def by_calibration(answers: Sequence[Hits], searchers: Sequence[Searcher]) -> list[tuple[str, float]]:
+    """Merge by the distance from the median best cosine of unrelated questions, in units of its distance to the 90th
+    percentile."""
+    scored = []
+    for hits, searcher in zip(answers, searchers, strict=True):
+        assert searcher.calibration is not None
+        values = searcher.calibration.best
+        scored += [(hit.uri, (hit.score - values[5]) / (values[7] - values[5])) for hit in hits]
+    return scored
 
 
 def ask(
@@ -105,9 +98,7 @@ def ask(
             answers = [hits[number] for hits in alone]
             ways |= {"rank": by_rank(answers), "score": by_cosine(answers)}
             if mode == "dense" and all(searcher.calibration for searcher in searchers):  # 50 passages have one
-                ways["percentile"] = by_percentile(answers)
-                ways["calibrated"] = by_calibration("questions", 7)(answers, searchers)
-                ways["best"] = by_calibration("best", 7)(answers, searchers)
+                ways["best"] = by_calibration(answers, searchers)
         for way, scored in ways.items():
             runs.setdefault(way, {})[query] = sorted(scored, key=lambda pair: -pair[1])[:10]
     return runs

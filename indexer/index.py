@@ -334,7 +334,7 @@ class Index:
             except ModelError as error:
                 if embedded is None:
                     raise
-                note = f"{error}: the vectors are stored, but hits will have no percentiles"
+                note = f"{error}: the vectors are stored, but searches will not say when nothing answers"
                 changes += Changes(notes=(note,))
         return changes
 

@@ -35,7 +35,7 @@ PERCENTILES = (
     *(0.0, 1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 98.0, 99.0),
     *(99.5, 99.8, 99.9, 99.95, 99.98, 99.99, 100.0),
 )
-"""Percentiles at which distributions of cosines are stored; closest together at the top, where hits are."""
+"""Percentiles at which a distribution of cosines is stored; closest together at the top."""
 
 BACKGROUND_PERCENTILE = 98.0
 """Percentage of unrelated questions whose best hit counts as background (docs/scores.md)."""
@@ -43,23 +43,15 @@ BACKGROUND_PERCENTILE = 98.0
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Distributions of cosines in one index, each as one value per percentile of PERCENTILES.
+    """How near unrelated questions come to the passages of one index.
 
     Attributes:
-        pairs: cosines of random passages with each other.
-        questions: cosines of unrelated questions with random passages.
-        best: cosines of unrelated questions with the best of all passages.
+        best: cosines of unrelated questions with the best of all passages, one per percentile of PERCENTILES.
         passages: how many passages the index had when this was measured.
     """
 
-    pairs: tuple[float, ...]
-    questions: tuple[float, ...]
     best: tuple[float, ...]
     passages: int
-
-    def percentile(self, cosine: float) -> float:
-        """Return the percentage of random passages whose cosine with an unrelated question is below this cosine."""
-        return float(np.interp(cosine, self.questions, PERCENTILES))
 
     @property
     def threshold(self) -> float:
@@ -72,8 +64,7 @@ class Calibration:
     @classmethod
     def from_json(cls, text: str) -> Calibration:
         fields = json.loads(text)  # A later version may have written more members.
-        pairs, questions, best = (tuple(fields[name]) for name in ("pairs", "questions", "best"))
-        return cls(pairs, questions, best, fields["passages"])
+        return cls(tuple(fields["best"]), fields["passages"])
 
 
 MIN_PSEUDO_QUESTIONS = 50
@@ -176,7 +167,7 @@ class Settings:
         recall: share of the ten nearest passages that approximate segments find; None for DEFAULT_RECALL.
         words_bias: how much more hybrid search weighs words than it would by itself, in natural logarithms of the odds,
             learned from judged questions by `tune`; None if nothing was learned.
-        calibration: distributions of cosines; None if they were not measured.
+        calibration: how near unrelated questions come; None if it was not measured.
         probed: the result of pseudo-questions; None if they were not asked.
         uncompiled: why the encoder could not be compiled; empty if it could, or was not tried.
         map: the map that was drawn of it; None if there is none.

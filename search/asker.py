@@ -60,7 +60,6 @@ class Asker(ABC):
         passages: bool = False,
         min_score: float | None = None,
         exact: bool = False,
-        min_percentile: float | None = None,
         rerank: str | Scorer | None = None,
         rerank_depth: int = DEPTH,
         explain: bool = False,
@@ -89,7 +88,6 @@ class Asker(ABC):
                 passages=passages,
                 min_score=min_score,
                 exact=exact,
-                min_percentile=min_percentile,
                 rerank=rerank,
                 rerank_depth=rerank_depth,
                 explain=explain,
@@ -195,24 +193,8 @@ def _shape(vectors: NDArray[np.floating] | Sequence[Sequence[float]]) -> tuple[i
         raise BadInput(f"vectors are not an array of numbers: {error}") from error
 
 
-def hits_above(hits: Hits, query: Query, address: str) -> Hits:
-    """Return the hits that reach the lowest score and percentile of a question.
-
-    Raises:
-        BadInput: the index with this address, or that of a hit, has no percentiles.
-    """
-    min_score, min_percentile = query.min_score, query.min_percentile
-    if min_score is None and min_percentile is None:
+def hits_above(hits: Hits, min_score: float | None) -> Hits:
+    """Return the hits that reach the lowest score of a question."""
+    if min_score is None:
         return hits
-    if min_percentile is not None and any(hit.percentile is None for hit in hits):
-        without = ", ".join(dict.fromkeys(hit.index or address for hit in hits if hit.percentile is None))
-        raise BadInput(
-            f"{without}: has no percentiles: they are measured when a model embeds the first 50 passages; use min_score"
-        )
-    kept = tuple(
-        hit
-        for hit in hits
-        if (min_score is None or hit.score >= min_score)
-        and (min_percentile is None or (hit.percentile is not None and hit.percentile >= min_percentile))
-    )
-    return replace(hits, hits=kept)
+    return replace(hits, hits=tuple(hit for hit in hits if hit.score >= min_score))

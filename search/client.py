@@ -102,14 +102,14 @@ class Client(Asker):
     def _ranked(self, query: Query, send: Callable[[Mapping[str, Any]], Any]) -> Hits:
         first = query
         if query.rerank is not None:
-            first = replace(query, k=query.depth, rerank=None, min_score=None, min_percentile=None)
+            first = replace(query, k=query.depth, rerank=None, min_score=None)
         members = {name: getattr(first, name) for name in SENT_MEMBERS} | _ranking_members(first)
         members |= {"query": first.text or None, "where": _text(first.condition), "vector": _row(first)}
         members |= {name: bool(members[name]) for name in ("explain", "fold", "literal")}
         hits = _hits(send(members))
         if query.rerank is None:
             return hits
-        return hits_above(rerank(hits, query.rerank, query.words, query.k), query, self._url)
+        return hits_above(rerank(hits, query.rerank, query.words, query.k), query.min_score)
 
     def _answer_many(self, questions: Sequence[Query]) -> list[Hits]:
         first = questions[0]

@@ -96,7 +96,7 @@ def answer_together(searchers: Mapping[str, Searcher], query: Query) -> Hits:
         hits = _merge(parts, query)
         if query.rerank is not None:
             hits = rerank(hits, query.rerank, query.words, query.k)
-        hits = hits_above(hits, query, ", ".join(searchers))
+        hits = hits_above(hits, query.min_score)
         return _explained(parts, hits) if query.explain else hits
 
 

@@ -38,8 +38,6 @@ class Hit:
         heading, page: heading and page of the section in which it begins.
         score: the score that ranks it, higher is better; the cosine in dense mode.
         cosine: cosine of question and passage within [-1, 1]; None if it was not computed.
-        percentile: percentage of random passages of this index whose cosine with an unrelated question is lower;
-            None if there is no cosine, or if the index is not calibrated.
         why: the reasons for the score: `cosine`, `bm25`, `weights`, and `contributions`, whose sum is the score;
             `words`, the words of the question in the passage, with offsets in the document; `weak`, whether the
             passage is no nearer than the best hits of unrelated questions usually are, and lacks a word of the
@@ -68,7 +66,6 @@ class Hit:
     modified: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     why: Mapping[str, Any] | None = _MadeWhenRead()  # type: ignore[assignment]  # read as this type
-    percentile: float | None = None
     index: str | None = None
     family: tuple[str, ...] = ()
     family_size: int = 0
@@ -83,7 +80,6 @@ class Hit:
         passage: Passage,
         score: float,
         cosine: float | None,
-        percentile: float | None = None,
         why: Mapping[str, Any] | Callable[[], Mapping[str, Any]] | None = None,
         index: str | None = None,
         family: Sequence[str] = (),
@@ -109,7 +105,6 @@ class Hit:
             format=passage.format,
             modified=passage.modified,
             metadata=passage.metadata,
-            percentile=percentile,
             why=why,  # type: ignore[arg-type]  # made when it is read
             index=index,
             **family_members((passage.uri, index), [(uri, index) for uri in family]),

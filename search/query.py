@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 Mode = Literal["dense", "words", "hybrid"]
 
 SENT_MEMBERS = (
-    *("k", "passages", "min_score", "exact", "min_percentile", "explain", "vector", "like", "unlike", "fold", "newer"),
-    "literal",
+    *("k", "passages", "min_score", "exact", "explain", "vector", "like", "unlike", "fold", "newer", "literal"),
 )
 """Members of a question that a service is sent under their names. Text, filter and mode have other forms there, and the
 client reranks."""
@@ -48,7 +47,6 @@ class Query:
         passages: rank passages instead of documents, so that a document may have several hits.
         min_score: leave out hits with a lower score, after the k best were found.
         exact: compare with every vector, even if an approximate index could answer.
-        min_percentile: leave out hits with a lower percentile; see `Hit.percentile`.
         rerank: a cross-encoder's name or folder, or any callable `(query, texts) -> scores`; it puts the best
             `rerank_depth` hits in a new order.
         explain: find the sentence of each hit that is nearest to the question, for `Hit.why`.
@@ -78,7 +76,6 @@ class Query:
     passages: bool = False
     min_score: float | None = None
     exact: bool = False
-    min_percentile: float | None = None
     rerank: str | Scorer | None = None
     rerank_depth: int = DEPTH
     explain: bool = False
@@ -124,7 +121,6 @@ class Query:
         object.__setattr__(self, "condition", filter_tree(self.where))
         object.__setattr__(self, "row", row)
         object.__setattr__(self, "_row_bytes", b"" if row is None else row.tobytes())
-        check_min_percentile(self.min_percentile, self.ranked_by)
         if self.examples and self.ranked_by == "words":
             raise BadInput("a search by words does not use examples: leave them out, or use mode dense or hybrid")
 
@@ -181,17 +177,6 @@ def check_min_score(value: object) -> None:
         raise BadInput(f"min_score is {value!r}: give a number")
     if isinstance(value, Real) and value != value:  # noqa: PLR0124 - an integer may be larger than a float
         raise BadInput("min_score is nan: give a number")
-
-
-def check_min_percentile(value: object, mode: str) -> None:
-    if value is None:
-        return
-    if not isinstance(value, Real) or isinstance(value, bool):
-        raise BadInput(f"min_percentile is {value!r}: give a number")
-    if not 0 <= float(value) <= 100:
-        raise BadInput(f"min_percentile is {value}: give a number from 0 to 100")
-    if mode == "words":
-        raise BadInput("words mode has no percentiles, because it computes no cosines: use min_score or another mode")
 
 
 def check_text(text: object) -> None:

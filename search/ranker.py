@@ -153,7 +153,6 @@ class Ranker:
                 passage,
                 score,
                 cosine,
-                calibration.percentile(cosine) if calibration and cosine is not None else None,
                 partial(reasons, why, passage, question, cosine is not None and cosine < far, conditions)
                 if query.text
                 else why,

@@ -141,7 +141,7 @@ class Searcher(Asker):
                     notes += question_notes
         if query.rerank is not None:
             hits = rerank_hits(hits, query.rerank, query.words, query.k)
-        hits = hits_above(hits, query, self._store.address)
+        hits = hits_above(hits, query.min_score)
         if encoder is not None and vector is not None:
             hits = replace(hits, hits=tuple(add_sentences(hits.hits, encoder, vector)))
         return replace(hits, notes=tuple(dict.fromkeys((*notes, *hits.notes))))
@@ -159,7 +159,7 @@ class Searcher(Asker):
                 except NoWords as error:
                     hits = Hits((), 0, True, query.text, query.mode, notes=(str(error),))
                 every = tuple(dict.fromkeys((*notes, *hits.notes)))
-                answers.append(replace(hits_above(hits, query, self._store.address), notes=every))
+                answers.append(replace(hits_above(hits, query.min_score), notes=every))
         return answers
 
     def similar(self, uri: str, k: int = 10, *, where: Filter | None = None) -> Hits:
@@ -427,7 +427,7 @@ class Searcher(Asker):
 
     @property
     def calibration(self) -> Calibration | None:
-        """The distributions of cosines in this index; None if they were not measured."""
+        """How near unrelated questions come to this index; None if it was not measured."""
         with self._snapshot() as snapshot:
             return snapshot.settings.calibration
 

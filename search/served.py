@@ -243,8 +243,7 @@ class ServedTogether:
 
 def _answer(answer: Callable[[Query], Hits], query: Query, name: str) -> Hits:
     """Return the hits of a question, of one leg of hybrid mode if the other leg fails."""
-    of_scores = query.min_score is not None or query.min_percentile is not None
-    by_either = query.mode == "hybrid" and not of_scores and not query.examples and query.row is None
+    by_either = query.mode == "hybrid" and query.min_score is None and not query.examples and query.row is None
     try:
         return answer(query)
     except errors.WordsBuilding:

@@ -1,7 +1,7 @@
-"""The background of an index: the cosines of its random passages with each other and with unrelated questions.
+"""The background of an index: the cosines of unrelated questions with their best passages.
 
 Cosines of two models cannot be compared: unrelated texts have .05 in one model and .75 in another. The meaning of a
-score is how seldom an unrelated text reaches it in the same index. docs/scores.md has the measurements.
+score is how seldom an unrelated question reaches it in the same index. docs/scores.md has the measurements.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from indexer.calibration.probe import probe
 from indexer.calibration.questions import UNRELATED_QUESTIONS
 from indexer.calibration.sample import sample_by_content
 from indexer.encoders import Encoder, steady
-from indexer.records import Vector
 from indexer.settings import PERCENTILES, Calibration
 from indexer.stores.reading.snapshot import Snapshot
 from indexer.stores.reading.store import Store
@@ -35,29 +34,15 @@ def renew(store: Store, encoder: Encoder, *, growth: float = 1.25) -> None:
             if snapshot.passages < MIN_PASSAGES:  # another process may have removed some
                 return
             sample, vectors = sample_by_content(snapshot)
-            calibration = measure_background(snapshot, encoder, vectors)
+            calibration = measure_background(snapshot, encoder)
             analysis = stored_analysis(snapshot.settings.language)
         probed = probe(sample, vectors, steady(encoder), analysis.stems)
         writer.change(lambda settings: replace(settings, probed=probed, calibration=calibration))
 
 
-def measure_background(snapshot: Snapshot, encoder: Encoder, rows: Vector) -> Calibration:
-    """Return the distributions of cosines in an index.
-
-    Args:
-        rows: vectors of a sample of its passages (passages, dimensions).
-    """
+def measure_background(snapshot: Snapshot, encoder: Encoder) -> Calibration:
+    """Ask an index unrelated questions, and return how near its best passages are to them."""
     questions = encoder.encode(list(UNRELATED_QUESTIONS), role="query", truncate=True)
     best = np.array([snapshot.dense(question, 1).scores[0] for question in questions])
-    upper = np.triu_indices(len(rows), 1)
-    return Calibration(
-        pairs=_percentiles((rows @ rows.T)[upper]),
-        questions=_percentiles((questions @ rows.T).ravel()),
-        best=_percentiles(best),
-        passages=snapshot.passages,
-    )
-
-
-def _percentiles(values: Vector) -> tuple[float, ...]:
-    """Return the value at each of PERCENTILES."""
-    return tuple(round(float(value), 5) for value in np.percentile(values, PERCENTILES))
+    percentiles = tuple(round(float(value), 5) for value in np.percentile(best, PERCENTILES))
+    return Calibration(percentiles, snapshot.passages)

@@ -100,7 +100,7 @@ def after_embedding(index: IndexCore, writer: Writer) -> list[str]:
         encoder = index.encoder
         renew(index.store, index.cached(steady(encoder)))
     except ModelError as error:  # possible where every passage came with its vectors
-        return [f"{error}: the vectors are stored, but hits will have no percentiles"]
+        return [f"{error}: the vectors are stored, but searches will not say when nothing answers"]
     if reason := index.nothing_to_compile():
         if not _settled(index):
             writer.change(lambda settings: replace(settings, uncompiled=reason))

@@ -143,10 +143,6 @@ class QuestionRequest(_RankingRequest):
         "hit must hold, or must not hold.",
     )
     explain: bool = Field(False, description="Find the sentence of each hit that is nearest to the question.")
-    min_percentile: Annotated[FiniteFloat, Field(ge=0, le=100)] | None = Field(
-        None, description="Leave out hits with a lower percentile."
-    )
-
     like: Annotated[list[Uri], Field(max_length=limits.MAX_EXAMPLES)] = Field(
         [], description="Documents that hits shall be like, and that are left out of them; query may be left out then."
     )

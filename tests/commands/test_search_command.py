@@ -166,7 +166,6 @@ def test_no_hits_is_no_failure(likewise: Callable[..., Any], folder: Path) -> No
         (["search", "INDEX", "moon", "-k", "-3"], "k is -3"),
         (["search", "INDEX", "moon", "-k", "many"], "many"),
         (["search", "INDEX", "moon", "--min-score", "nan"], "min_score"),
-        (["search", "INDEX", "moon", "--min-percentile", "nan"], "min_percentile is nan"),
         (["search", "INDEX", "moon", "--where", "nn = 3"], 'near: n'),
         (["search", "INDEX", "moon", "--where", "n = "], "^"),
         (["search", "INDEX", "moon", "--where", 'n = "text"'], "n"),

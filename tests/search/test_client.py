@@ -75,7 +75,7 @@ CALLS: list[Callable[[Any], Any]] = [
         "moon and bread", 5, where='year >= 2010 and lang = "en"', mode="hybrid", passages=True, explain=True
     ),
     lambda s: s.search("moon", k=3, where={"year": {"in": [2003, 2005]}}, mode="words", min_score=0.1),
-    lambda s: s.search("star", exact=True, min_percentile=10.0),
+    lambda s: s.search("star", exact=True, min_score=-0.1),
     lambda s: s.search('sky +moon -"no phrase"', 5, mode="hybrid", literal=False, explain=True),
     lambda s: s.search('sky "moon"', 3, literal=False, rerank=reverse_length),
     lambda s: s.search("star", k=4, rerank=reverse_length, rerank_depth=20, min_score=-80),

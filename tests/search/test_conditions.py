@@ -104,8 +104,6 @@ def test_only_conditions_are_ranked_by_words() -> None:
     assert Query('"a" c', literal=False).ranked_by == "dense"
     assert Query('"a"', vector=[1.0, 0.0], literal=False).ranked_by == "dense"
     assert Query('"a b" c -d', literal=False).words == "c a b"
-    with pytest.raises(BadInput, match="words mode has no percentiles"):
-        Query('"a"', min_percentile=50, literal=False)
     with pytest.raises(BadInput, match="literal is 'no': give True or False"):
         Query("a", literal="no")  # type: ignore[arg-type]
 

@@ -329,20 +329,15 @@ def test_a_family_names_the_index_of_each_member(halves: Any) -> None:
     assert hits.as_json()["hits"][0]["family_indexes"] == ("second", "second")
 
 
-def test_a_percentile_is_that_of_the_index_and_an_index_without_them_is_named(
-    tmp_path: Path, encoder: WordEncoder
-) -> None:
-    for name, count in (("many", 80), ("few", 2)):
-        with Index.create(tmp_path / f"{name}.index", model=encoder) as index:
-            index.add([Document(f"{name}{number}", f"word{number} word1") for number in range(count)])
-    many, few = tmp_path / "many.index", tmp_path / "few.index"
-    with pytest.raises(BadInput, match=r"^few: has no percentiles"):
-        search_indexes([many, few], Query("word1", min_percentile=50))
+def test_the_lowest_score_holds_for_the_hits_of_all_indexes(tmp_path: Path, encoder: WordEncoder) -> None:
+    many = tmp_path / "many.index"
+    with Index.create(many, model=encoder) as index:
+        index.add([Document(f"many{number}", f"word{number} word1") for number in range(80)])
     plain = search_indexes([many, f"other={many}"], Query("word1 word7", k=20))
-    limit = sorted(hit.percentile or 0.0 for hit in plain)[10]
-    kept = search_indexes([many, f"other={many}"], Query("word1 word7", k=20, min_percentile=limit))
-    expected = [(hit.index, hit.uri) for hit in plain if (hit.percentile or 0.0) >= limit]
-    assert [(hit.index, hit.uri) for hit in kept] == expected
+    limit = sorted(hit.score for hit in plain)[10]
+    kept = search_indexes([many, f"other={many}"], Query("word1 word7", k=20, min_score=limit))
+    assert 0 < len(kept) < 20
+    assert [(hit.index, hit.uri) for hit in kept] == [(hit.index, hit.uri) for hit in plain if hit.score >= limit]
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,6 @@ from search.query import SENT_MEMBERS
         ({"text": "a", "min_score": "high"}, "min_score is 'high'"),
         ({"text": "a", "min_score": float("nan")}, "min_score is nan"),
         ({"text": "a", "min_score": np.float32("nan")}, "min_score is nan"),
-        ({"text": "a", "min_percentile": 101}, "a number from 0 to 100"),
-        ({"text": "a", "min_percentile": 50, "mode": "words"}, "words mode has no percentiles"),
         ({"text": "a", "passages": "yes"}, "passages is 'yes': give True or False"),
         ({"text": "a", "exact": None}, "exact is None"),
         ({"text": "a", "rerank": 5}, "rerank is 5"),

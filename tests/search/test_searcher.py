@@ -403,11 +403,9 @@ def test_arguments_that_mean_nothing_are_refused_by_name(tmp_path: Path, encoder
             ({"rerank_depth": 0}, "rerank_depth is 0"),
             ({"min_score": float("nan")}, "min_score"),
             ({"min_score": "x"}, "min_score is 'x': give a number"),
-            ({"min_percentile": True}, "min_percentile is True"),
             ({"where": 5}, "the filter is not a string but int"),
             ({"where": 'modified < "foo"'}, "compare it with a date such as"),
             ({"query": None}, "not a string but NoneType"),
-            ({"mode": "words", "min_percentile": 5.0}, "no percentiles"),
         ):
             with pytest.raises(BadInput, match=why):
                 searcher.search(**{"query": "bread", **arguments})

@@ -84,14 +84,7 @@ class SearchCommand(options.RankingCommand):
 @click.option(
     "--passages", is_flag=True, help="Rank passages instead of documents; a document may come more than once."
 )
-@click.option(
-    "--min-score",
-    type=float,
-    help="Leave out hits with a lower score, such as 0.4; a percentage is a --min-percentile.",
-)
-@options.rare(
-    "--min-percentile", type=click.FloatRange(0, 100), metavar="P", help="Leave out hits with a percentile below P."
-)
+@click.option("--min-score", type=float, help="Leave out hits with a lower score, such as 0.4.")
 @click.option("--rerank", metavar="MODEL", help="Put the best hits in a new order with this cross-encoder.")
 @options.rare("--rerank-depth", default=50, show_default=True, help="How many hits --rerank reads.")
 @options.rare("--exact", is_flag=True, help="Compare with every vector, even if an approximate segment is faster.")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from search.hits import Hit
 
 FIELDS = (
-    *("rank", "path", "line", "page", "heading", "text", "title", "uri", "score", "cosine", "percentile"),
+    *("rank", "path", "line", "page", "heading", "text", "title", "uri", "score", "cosine"),
     *("start", "end", "format", "modified", "index"),
 )
 _METADATA = "metadata."

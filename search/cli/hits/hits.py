@@ -221,8 +221,6 @@ def _reasons(hit: Hit) -> Iterable[tuple[str, str]]:
     yield "    why       ", f"{reranked}{' + '.join(parts)}"
     if (weight := why.get("newer")) is not None:
         yield "    newer     ", f"weight {weight:.2g} for the age of the document, in the numbers above"
-    if hit.percentile is not None:
-        yield "    rarity    ", f"nearer than {hit.percentile:.2f} % of random passages are to an unrelated question"
     if words := list(dict.fromkeys(word["text"].casefold() for word in why.get("words", ()))):
         yield "    words     ", printable(", ".join(words))
     for condition in why.get("conditions", ()):

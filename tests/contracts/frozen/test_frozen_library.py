@@ -187,7 +187,7 @@ def test_a_dense_hit(searcher: Searcher) -> None:
     assert (hit.uri, hit.title, hit.text, hit.start, hit.end) == ("b", "Moon", "the moon and the tide", 0, 21)
     assert (hit.score, hit.cosine) == (pytest.approx(1, abs=1e-3), pytest.approx(1, abs=1e-3))
     assert (hit.page, hit.line, hit.heading, hit.path, hit.format, hit.modified) == (None, None, "", None, None, None)
-    assert (hit.metadata, hit.percentile) == (DOCUMENTS[1].metadata, None)
+    assert hit.metadata == DOCUMENTS[1].metadata
     assert hit.why["words"] == [{"text": "moon", "start": 4, "end": 8}, {"text": "tide", "start": 17, "end": 21}]
     assert hits[0:2] == hits.hits
     assert hits.as_json()["hits"][0]["uri"] == "b"

@@ -22,7 +22,7 @@ from frozen_models import make_model
 COUNTS = ("seen", "indexed", "unchanged", "updated", "skipped", "failed", "pruned", "duplicates", "stale")
 HIT = {
     *("uri", "title", "text", "start", "end", "score", "cosine", "page", "line", "heading", "path", "format"),
-    *("modified", "metadata", "why", "percentile"),
+    *("modified", "metadata", "why"),
 }
 DOCUMENT = {"uri", "text", "title", "metadata", "path", "format", "modified", "sections"}
 
@@ -169,7 +169,6 @@ def test_search_dense(world: Path, shell: Shell) -> None:
         "format": "jsonl",
         "modified": "2023-11-14T22:13:20+00:00",
         "metadata": {"year": 2021, "topic": "food"},
-        "percentile": None,
     }
     assert {name: first[name] for name in expected} == expected
     assert why.keys() >= {"cosine", "bm25", "weights", "contributions", "words"}
@@ -182,7 +181,7 @@ def test_search_words_hybrid_and_explain(world: Path, shell: Shell) -> None:
     found = shell("search", world / "x.index", "the river fish", "--mode", "words", "--json").json
     assert (found["mode"], found["matched"], [hit["uri"] for hit in found["hits"]]) == ("words", 1, ["bank"])
     hit = found["hits"][0]
-    assert (hit["cosine"], hit["percentile"], hit["why"]["cosine"]) == (None, None, None)
+    assert (hit["cosine"], hit["why"]["cosine"]) == (None, None)
     assert hit["score"] == pytest.approx(WORDS_SCORE, abs=1e-3)
     found = shell("search", world / "x.index", "river fish", "--mode", "hybrid", "--explain", "-k", "2", "--json").json
     assert (found["mode"], found["matched"], found["hits"][0]["uri"]) == ("hybrid", 8, "bank")

@@ -355,7 +355,7 @@ def test_settings_are_kept_as_they_are_changed(engine: Engine, make: Callable[..
         "de",
         0.9,
         -0.25,
-        Calibration(PERCENTILES, tuple(reversed(PERCENTILES)), PERCENTILES, 7),
+        Calibration(PERCENTILES, 7),
         Probed(0.5, 0.25, 60),
         "why it could not",
     )

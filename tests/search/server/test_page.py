@@ -701,16 +701,7 @@ def test_without_a_question_all_indexes_are_listed(tab: Tab) -> None:
 def test_a_question_that_nothing_answers_is_told_so(tab: Tab) -> None:
     answer = {"query": "x", "mode": "hybrid", "matched": 6, "exact": True, "answered": False, "notes": ["a note"]}
     hit = {
-        **{
-            "uri": "a",
-            "title": "",
-            "text": "b",
-            "start": 0,
-            "end": 1,
-            "score": 0.5,
-            "cosine": 0.1,
-            "percentile": 99.84,
-        },
+        **{"uri": "a", "title": "", "text": "b", "start": 0, "end": 1, "score": 0.5, "cosine": 0.1},
         **{"page": 3, "line": None, "heading": "A > B", "path": None, "format": None, "modified": None},
         **{"metadata": {}, "why": {"weak": True}},
     }
