@@ -53,9 +53,6 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 like_option = click.option(
     "--like", multiple=True, metavar="URI", help="Rank by nearness to this document too; it is left out. Repeatable."
 )
-unlike_option = click.option(
-    "--unlike", multiple=True, metavar="URI", help="Rank what is like this document lower; it is left out. Repeatable."
-)
 fold_option = click.option(
     "--fold/--no-fold",
     default=None,

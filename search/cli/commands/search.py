@@ -89,7 +89,6 @@ class SearchCommand(options.RankingCommand):
 @options.rare("--rerank-depth", default=50, show_default=True, help="How many hits --rerank reads.")
 @options.rare("--exact", is_flag=True, help="Compare with every vector, even if an approximate segment is faster.")
 @options.like_option
-@options.unlike_option
 @options.fold_option
 @options.newer_option
 @click.option(
@@ -119,7 +118,6 @@ def search(
     where: str | None,
     mode: Mode,
     like: tuple[str, ...],
-    unlike: tuple[str, ...],
     fold: bool | None,
     literal: bool,
     explain: bool,
@@ -184,10 +182,7 @@ def search(
         raise click.UsageError("Missing argument 'QUERY'.", click.get_current_context())
     with ExitStack() as stack:
         indexes = _Indexes(stack, paths, trust_remote_code)
-        liked, unliked = (
-            [options.resolve_uri(indexes.first, paths[0], uri) for uri in uris] for uris in (like, unlike)
-        )
-        ask = partial(ask, like=liked, unlike=unliked)
+        ask = partial(ask, like=[options.resolve_uri(indexes.first, paths[0], uri) for uri in like])
         if query is None:
             from search.cli.hits.prompt import Prompt
 
