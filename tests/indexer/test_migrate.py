@@ -788,7 +788,7 @@ def test_an_index_that_another_process_makes_at_the_last_moment_is_not_overwritt
             copy(store_of(source), str(folder)) if copying else create_store(folder, settings)
         with Index.open(folder) as index:
             assert [*contents(index)] == ["d7"]
-        assert names(folder) == ({".True.index.unfinished"} if copying else set())
+        assert names(folder) == set()
 
 
 def test_a_copy_through_a_link_gets_the_folder_that_the_link_leads_to(folder: Path, tmp_path: Path) -> None:

@@ -82,6 +82,8 @@ def copy(source: Store, destination: str, listener: Listener = SILENT, shards: i
             return copy_into(source, target, listener)
         if not is_uri(source.address) and not is_uri(destination):
             notes = copy_commit(source, engine)
+            if engine.exists("unfinished"):  # of an interrupted copy from a database
+                engine.discard("unfinished")
             with engine.open().snapshot() as copied:
                 return Copied(copied.documents, 0, copied.documents, copied.passages, 0, notes)
         with source.snapshot() as snapshot:
