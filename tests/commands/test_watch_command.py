@@ -58,7 +58,7 @@ def test_failures_are_named_up_to_five_and_counted_beyond(
     (folder / "a.txt").write_text("the moon")
     for number in range(7):
         (folder / f"{number}.jsonl").write_text("{")
-    monkeypatch.setattr(Watch, "run", lambda self: [self._scan(False) for _ in range(2)])
+    monkeypatch.setattr(Watch, "run", lambda self: [self.scan() for _ in range(2)])
     said = likewise("watch", tmp_path / "x.index", folder)
     assert (said.code, said.err.count("not valid JSON"), said.err.count("and 2 more failed")) == (0, 5, 1)
     assert said.out.splitlines() == ["1 indexed, 7 failed: 1 document in 1 passage"]
@@ -73,11 +73,11 @@ def test_documents_without_a_source_are_named_once_until_their_number_changes(
         (folder / f"{name}.txt").write_text(f"the moon {name}")
 
     def scans(watch: Watch) -> None:
-        watch._scan(False)
+        watch.scan()
         for gone in ("a", None, "b"):
             if gone is not None:
                 (folder / f"{gone}.txt").unlink()
-            watch._scan(False)
+            watch.scan()
 
     monkeypatch.setattr(Watch, "run", scans)
     said = likewise("watch", tmp_path / "x.index", folder)

@@ -141,7 +141,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("search.server.run.serve", serve)
     monkeypatch.setattr("search.mcp.serve_stdio", serve_stdio)
-    monkeypatch.setattr(indexer.indexing.watch.Watch, "run", lambda watch: watch._scan(False))
+    monkeypatch.setattr(indexer.indexing.watch.Watch, "run", lambda watch: watch.scan())
     monkeypatch.setattr(signal, "signal", lambda number, handler: None)
     monkeypatch.setattr(indexer.map.draw, "require_umap", lambda: None)
     projection = indexer.map.projection

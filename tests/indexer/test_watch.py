@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -93,15 +94,18 @@ class Watching:
             return {document.uri: document.text for document in index}
 
 
+def folders_of(watch: Watch) -> set[str]:
+    return {folder for source in watch._sources for folder in source.folders}
+
+
 def on_disk(folder: Path) -> dict[str, str]:
     return {str(path): path.read_text() for path in folder.rglob("*.txt")}
 
 
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexer.indexing.watch, "QUIET_S", 0.1)
+    monkeypatch.setattr(indexer.indexing.watch, "QUIET_MS", 100)
     monkeypatch.setattr(indexer.indexing.watch, "SETTLING_S", 0.5)
-    monkeypatch.setattr(indexer.indexing.watch, "_POLL_S", 0.1)
     # Files of a test are younger than the ledger trusts.
     monkeypatch.setattr("indexer.records._SETTLED_NS", 0)
 
@@ -173,7 +177,8 @@ def test_without_events_the_timer_finds_changes(
         (notes / "b.txt").write_text("the sun")
         watching.until(lambda: watching.texts() == on_disk(notes))
         (note,) = watching.notes
-        assert "fs.inotify.max_user_watches is" in note
+        assert "OS file watch limit reached" in note
+        assert "fs.inotify.max_user_watches" in note
         assert "found by the scan every 0.3 seconds" in note
 
 
@@ -267,19 +272,30 @@ def test_a_link_out_of_the_folder_and_ignored_files_start_no_scan(tmp_path: Path
     with Watching(tmp_path / "x.index", encoder, notes) as watching:
         for file in (outside / "a.txt", notes / "node_modules" / "b.txt", notes / "c.log", notes / ".d.swp"):
             file.write_text("changes")
-            assert not watching.watch._matters(None, str(file))
+            assert not watching.watch._matters(str(file))
         for path in (notes / "sub", notes / "sub" / "e.txt", notes / "new", notes / ".likewiseignore"):
-            assert watching.watch._matters(None, str(path))
-        assert {path for source in watching.watch._walked for path in source.folders} == {
-            str(notes),
-            str(notes / "sub"),
-        }
+            assert watching.watch._matters(str(path))
+        assert folders_of(watching.watch) == {str(notes), str(notes / "sub")}
+
+
+def test_events_that_do_not_matter_do_not_stop_the_timer(
+    tmp_path: Path, notes: Path, encoder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexer.indexing.watch, "_LONGEST_BURST_MS", 200)
+    with Watching(tmp_path / "x.index", encoder, notes, every_s=0.3) as watching:
+        enough = len(watching.outcomes) + 3
+
+        def is_scanned() -> bool:
+            (notes / f".{time.monotonic_ns()}.swp").write_text("not read")
+            return len(watching.outcomes) >= enough
+
+        watching.until(is_scanned)
 
 
 def test_new_folders_are_listened_to(tmp_path: Path, notes: Path, encoder: Any) -> None:
     with Watching(tmp_path / "x.index", encoder, notes) as watching:
         (notes / "new" / "er").mkdir(parents=True)
-        watching.until(lambda: str(notes / "new" / "er") in indexer.indexing.watch._folders(watching.watch._walked))
+        watching.until(lambda: str(notes / "new" / "er") in folders_of(watching.watch))
         for place in ("new/er/b.txt", "new/c.txt"):
             (notes / place).write_text(f"text of {place}")
             watching.until(lambda: watching.texts() == on_disk(notes))
@@ -302,15 +318,3 @@ def test_a_failure_is_reported_when_it_changes(tmp_path: Path, notes: Path, enco
         (notes / "r.jsonl").write_text("{}\n{")
         watching.until(lambda: len([failures for failures in watching.failures if failures]) == 2)
         assert watching.failures[-1][0].startswith(f"{notes / 'r.jsonl'}:2: line 2: ")
-
-
-def test_scans_that_only_fail_wait_longer_and_a_change_ends_that(
-    tmp_path: Path, notes: Path, encoder: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(indexer.indexing.watch, "_LONGEST_WAIT_S", 0.2)
-    with Watching(tmp_path / "x.index", encoder, notes) as watching:
-        for number in range(3):
-            (notes / "r.jsonl").write_text("{" * (number + 1))
-            watching.until(lambda: watching.watch._fruitless > number)  # noqa: B023 - it is called at once
-        (notes / "b.txt").write_text("the sun")
-        watching.until(lambda: watching.watch._fruitless == 0)
