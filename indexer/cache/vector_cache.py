@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from indexer.encoders.machine.cache_folder import cache_folder
+from indexer.encoders.machine.user_folders import cache_folder
 from indexer.errors import Message
 
 VARIABLE = "LIKEWISE_VECTOR_CACHE"

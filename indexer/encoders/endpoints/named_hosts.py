@@ -14,9 +14,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from platformdirs import user_config_path
-
 from indexer.encoders.endpoints.endpoint_address import EndpointAddress
+from indexer.encoders.machine.user_folders import configuration_folder
 from indexer.encoders.recipes.recipe import RecipeSpec, is_endpoint
 from indexer.errors import Message, ModelError, storage_error
 
@@ -80,7 +79,7 @@ def named_hosts() -> frozenset[str]:
 
 
 def _path() -> Path:
-    return user_config_path("likewise", appauthor=False) / _FILE
+    return configuration_folder() / _FILE
 
 
 @contextlib.contextmanager

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from indexer.encoders.machine.cache_folder import cache_folder
 from indexer.encoders.machine.hardware import cores
+from indexer.encoders.machine.user_folders import cache_folder
 from indexer.encoders.openvino.files import (
     GRAPH,
     GRAPH_FILES,

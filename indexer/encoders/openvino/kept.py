@@ -6,8 +6,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from indexer.encoders.machine.cache_folder import cache_folder
 from indexer.encoders.machine.hardware import Precision
+from indexer.encoders.machine.user_folders import cache_folder
 from indexer.encoders.openvino.files import damage
 from indexer.encoders.recipes.recipe import Recipe
 

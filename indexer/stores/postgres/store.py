@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from indexer.deadline import NEVER, Deadline
-from indexer.encoders.machine.cache_folder import cache_folder
+from indexer.encoders.machine.user_folders import cache_folder
 from indexer.errors import BadInput, IndexLocked, Message
 from indexer.listener import SILENT, Listener
 from indexer.stores.postgres.address import Address

@@ -27,7 +27,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from indexer.deadline import Deadline
-from indexer.encoders.machine.cache_folder import cache_folder
+from indexer.encoders.machine.user_folders import cache_folder
 from indexer.errors import WordsBuilding, storage_error
 from indexer.stores.port import Ids
 from indexer.stores.postgres.connections import WORK_SECONDS

@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from platformdirs import user_config_path
-
+from indexer.encoders.machine.user_folders import configuration_folder
 from indexer.errors import BadInput
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def files() -> list[Path]:
 
 def user_file() -> Path:
     """Return the path of the user's configuration file, which may not exist."""
-    return user_config_path("likewise", appauthor=False) / "config.toml"
+    return configuration_folder() / "config.toml"
 
 
 def read_configuration() -> dict[str, str | int]:

@@ -139,7 +139,7 @@ def _processor() -> Iterator[Finding]:
 
 
 def _models() -> Iterator[Finding]:
-    from indexer.encoders.machine.cache_folder import cache_folder
+    from indexer.encoders.machine.user_folders import cache_folder
     from indexer.encoders.recipes.locate import DEFAULT_MODEL, find_model
 
     try:

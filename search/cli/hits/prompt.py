@@ -11,8 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from platformdirs import user_state_path
-
+from indexer.encoders.machine.user_folders import state_folder
 from indexer.errors import LikewiseError, count_of, in_shell
 from search.cli.arguments.options import resolve_where
 from search.cli.hits.hit_formats import open_hit
@@ -192,7 +191,7 @@ def _typed(prompt: str, text: str = "") -> str:
 
 def history_file() -> Path:
     """Return the file of earlier questions, which only this user may read."""
-    return user_state_path("likewise", appauthor=False) / "history"
+    return state_folder() / "history"
 
 
 @contextmanager

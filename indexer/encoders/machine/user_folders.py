@@ -1,0 +1,31 @@
+"""The folders of this user for likewise. They may not exist yet.
+
+A variable of the XDG Base Directory Specification names them. Without it they are where each platform has them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+
+def cache_folder() -> Path:
+    """Return the folder for what can be made again, such as compiled encoders and vectors."""
+    return _folder("XDG_CACHE_HOME", ".cache", "Library/Caches")
+
+
+def configuration_folder() -> Path:
+    return _folder("XDG_CONFIG_HOME", ".config", "Library/Application Support")
+
+
+def state_folder() -> Path:
+    """Return the folder for what is kept between two calls, such as the questions typed at the prompt."""
+    return _folder("XDG_STATE_HOME", ".local/state", "Library/Application Support")
+
+
+def _folder(variable: str, on_linux: str, on_macos: str) -> Path:
+    named = Path(os.environ.get(variable, ""))
+    if not named.is_absolute():  # the specification ignores a relative path
+        named = Path.home() / (on_macos if sys.platform == "darwin" else on_linux)
+    return named / "likewise"
