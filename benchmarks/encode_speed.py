@@ -40,7 +40,6 @@ from indexer.encoders.runtime_rule import choose_runtime
 from indexer.encoders.torch.automodel import AutoModel
 from indexer.encoders.torch.cross_encoder import CrossEncoderScorer
 from indexer.encoders.torch.encoder import TorchEncoder
-from indexer.encoders.torch.int8 import Int8Encoder
 
 LAYERS, HIDDEN, INNER = 6, 384, 1536
 CEILING = 2048  # rows, columns and depth of the matrix product
@@ -206,9 +205,6 @@ def _contenders(texts: list[str], fast: TorchEncoder) -> dict[str, Callable[[], 
     compiled = load_encoder(DEFAULT_MODEL, runtime="openvino")
     exact = load_encoder(DEFAULT_MODEL, runtime="torch", precision="float32")
     auto = load_encoder(DEFAULT_MODEL)
-    small = load_encoder(DEFAULT_MODEL, precision="int8")
-    assert isinstance(small, Int8Encoder)
-    small.calibrate(texts)
     square = torch.randn(CEILING, CEILING, dtype=torch.bfloat16)
     return {
         "sentence-transformers float32": lambda: plain.encode(texts),
@@ -216,7 +212,6 @@ def _contenders(texts: list[str], fast: TorchEncoder) -> dict[str, Callable[[], 
         "likewise, OpenVINO": lambda: compiled.encode(texts, truncate=True),
         f"likewise, torch {fast.transformer.dtype}".replace("torch.", ""): lambda: fast.encode(texts, truncate=True),
         "likewise, auto": lambda: auto.encode(texts, truncate=True),
-        "likewise, torch int8": lambda: small.encode(texts, truncate=True),
         "likewise, torch float32": lambda: exact.encode(texts, truncate=True),
         "bfloat16 product": lambda: square @ square,
     }

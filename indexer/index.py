@@ -93,8 +93,7 @@ class Index:
                 that is below 128.
             language: the language whose word endings a search by words ignores, by code or name; `none` for none.
                 `auto` finds it in the first documents that are added (docs/languages.md).
-            precision: precision of the model's weights while documents are embedded, as in `load_encoder`; int8 is
-                calibrated on the first documents.
+            precision: precision of the model's weights while documents are embedded, as in `load_encoder`.
             device: `cpu`, `cuda`, ...; `auto` uses CUDA if there is a CUDA device.
             trust_remote_code: run Python code that comes with the model.
             tokenizer: name or path of the tokenizer that cuts passages for a model behind an endpoint; without it they

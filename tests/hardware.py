@@ -1,7 +1,7 @@
 """Assumptions of tests about the machine: tolerances, and marks for features that not every machine has.
 
 The suite runs on the CPU alone, whatever else the machine has (`hide_gpus`), and must pass with one core or 64, with
-or without AMX, AVX-512 and VNNI, on Linux and on macOS. A test compares results of a model within one of the
+or without AMX and AVX-512, on Linux and on macOS. A test compares results of a model within one of the
 tolerances, unless both were computed in the same way from the same batch; it never asserts how long something takes.
 """
 
@@ -39,15 +39,6 @@ needs_full_device = pytest.mark.skipif(not Path("/dev/full").exists(), reason="n
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, which can become another user")
 needs_setpriv = pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs util-linux's setpriv")
 needs_no_root = pytest.mark.skipif(os.geteuid() == 0, reason="needs a user who may not read everything: not root")
-
-
-def needs_vnni() -> pytest.MarkDecorator:
-    """Skip where the CPU has no products of 8-bit integers. A function, since to ask the CPU is to import torch."""
-    import torch
-
-    probes = (getattr(torch.cpu, name, None) for name in ("_is_vnni_supported", "_is_amx_tile_supported"))
-    found = any(probe() for probe in probes if probe is not None)
-    return pytest.mark.skipif(not found, reason="needs a CPU with products of 8-bit integers: VNNI or AMX")
 
 
 def needs_bfloat16() -> pytest.MarkDecorator:

@@ -9,7 +9,6 @@ from indexer.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from indexer.encoders.chain.many_encoders import encode_many as encode_many
-    from indexer.encoders.chain.parts import calibrate_int8 as calibrate_int8
     from indexer.encoders.load import load_encoder as load_encoder
     from indexer.encoders.recipes.port import Encoder as Encoder
     from indexer.encoders.recipes.port import Role as Role
@@ -26,7 +25,6 @@ else:
         __name__,
         {
             "indexer.encoders.chain.many_encoders": ["encode_many"],
-            "indexer.encoders.chain.parts": ["calibrate_int8"],
             "indexer.encoders.load": ["load_encoder"],
             "indexer.encoders.recipes.port": ["Encoder", "Role", "steady"],
             "indexer.encoders.recipes.postprocessing": ["fit_post"],

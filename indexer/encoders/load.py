@@ -38,7 +38,6 @@ from indexer.encoders.torch.automodel import MAX_POSITIONS, from_padding
 from indexer.encoders.torch.checkpoint import Checkpoint
 from indexer.encoders.torch.encoder import TorchEncoder, Transformer
 from indexer.encoders.torch.fallback import open_sentence_transformer
-from indexer.encoders.torch.int8 import Int8Encoder
 from indexer.encoders.torch.pooling_head import Head, plain_transformer, poolings_of, read_head
 from indexer.errors import LikewiseError, ModelError
 
@@ -72,8 +71,7 @@ def load_encoder(
             OpenVINO from the 2,000th text on, or the 100th if the model is already compiled (runtime_rule.py).
             LIKEWISE_RUNTIME names another runtime for documents. `torch` is always torch; `openvino` compiles once
             into the user's cache folder.
-        precision: of the weights; `auto` is bfloat16 where the hardware has it, float32 otherwise; `int8` rounds the
-            feed-forward layers to eight bits, and measures in `.loss` how far the vectors then differ (torch/int8.py).
+        precision: of the weights; `auto` is bfloat16 where the hardware has it, float32 otherwise.
         device: `cpu`, `cuda`, ...; `auto` is CUDA where there is one.
         max_tokens: how many tokens of a text to read, special tokens and prompt counted; None is the model's own
             limit, which an endpoint does not tell: it needs a number.
@@ -120,8 +118,6 @@ def _of_one_folder(spec: RecipeSpec, runtime: Runtime) -> Encoder:
         raise ModelError(f"combine {spec.combine!r} is for hidden layers: name them, or leave it out")
     if runtime.name not in RUNTIME_NAMES:
         raise ModelError(f"runtime {runtime.name!r} is not one of {', '.join(RUNTIME_NAMES)}")
-    if runtime.name == "openvino" and runtime.precision == "int8":
-        raise ModelError("int8 runs only on torch: leave out the runtime, or the precision")
     if not raw and not spec.stored:
         folder = find_model(spec.model)
         refuse_unsuitable(folder, spec.model)
@@ -234,10 +230,9 @@ def _load_files(spec: RecipeSpec, runtime: Runtime) -> Encoder:
     own_modules = not raw and (checkpoint.folder / "modules.json").exists()
     recipe = checkpoint.recipe(width, limit, *(() if own_modules else (head.layers, head.combine, head.poolings[0])))
     tokenizer = Tokenizer(checkpoint.tokenizer_json(place), limit, *checkpoint.prompts)
-    switching = runtime.name == "auto" and device == "cpu" and runtime.precision != "int8"
+    switching = runtime.name == "auto" and device == "cpu"
     alternative = OpenvinoForDocuments(runtime.precision) if switching else None
-    encoder = TorchEncoder(recipe, tokenizer, transformer, head, place, device, runtime.trust_remote_code, alternative)
-    return Int8Encoder(encoder) if runtime.precision == "int8" else encoder
+    return TorchEncoder(recipe, tokenizer, transformer, head, place, device, runtime.trust_remote_code, alternative)
 
 
 def _load_static(checkpoint: Checkpoint, runtime: Runtime) -> StaticEncoder | None:

@@ -58,8 +58,6 @@ def choose_runtime(precision: Precision, device: str) -> Choice:
     Raises:
         BadInput: LIKEWISE_RUNTIME names no runtime.
     """
-    if precision == "int8":
-        return Choice("torch", "int8 runs only on torch")
     if device != "cpu":
         return Choice("torch", f"the device is {device}, and OpenVINO is used only on CPUs")
     if (named := named_runtime()) != "auto":

@@ -31,8 +31,3 @@ class Context:
     listener: Listener = SILENT
     wait: bool = True
     workers: Callable[[Embedder], Workers] | None = None
-
-    @property
-    def vector_cache(self) -> VectorCache | None:
-        """The cache; None with int8, because int8 vectors also depend on the documents of the calibration."""
-        return None if self.runtime.precision == "int8" else self.cache

@@ -153,7 +153,7 @@ class IndexCore:
             if self.recipe is None:
                 missing = "holds your own vectors and has no model: there is nothing to load or compile"
                 raise BadInput(f"{self.address}: {missing}")
-            self._encoder = get_encoder(self.recipe, self.context.runtime, self.context.vector_cache)
+            self._encoder = get_encoder(self.recipe, self.context.runtime, self.context.cache)
         return self._encoder
 
     def require(self, recipe: Recipe) -> None:
@@ -162,11 +162,11 @@ class IndexCore:
 
     def cached(self, encoder: Encoder, ready: Ready = lambda encoder: encoder) -> Encoder:
         """Return `encoder` behind the cache. Without a cache, make the encoder ready now."""
-        if self.context.vector_cache is None:
+        if self.context.cache is None:
             return ready(encoder)
         from indexer.cache.cached_encoder import CachedEncoder
 
-        return CachedEncoder(encoder, self.context.vector_cache, self.context.runtime.precision, ready)
+        return CachedEncoder(encoder, self.context.cache, self.context.runtime.precision, ready)
 
     def record_model_place(self, model: str, question: str | None = None) -> None:
         """Store the names or folders under which the models of this recipe are found now, if they have changed.
@@ -213,8 +213,7 @@ class IndexCore:
             return BATCH_CHARACTERS  # Nothing is embedded.
         if self._embedding is not None and self._embedding.speed is not None:
             return min(BATCH_CHARACTERS, int(self._embedding.speed * COMMIT_S))
-        is_calibrated = self.context.runtime.precision == "int8"  # on the first batch
-        return BATCH_CHARACTERS if is_calibrated else min(BATCH_CHARACTERS, FIRST_BATCH_CHARACTERS)
+        return min(BATCH_CHARACTERS, FIRST_BATCH_CHARACTERS)
 
     def commit(self, pending: Pending) -> Changes:
         """Wait for the embedding of a batch, and commit what is new.
@@ -314,12 +313,12 @@ class IndexCore:
         """Return the workers of the context, which are made now if they were not before."""
         if self._workers is None and self.context.workers is not None:
             self._workers = self.context.workers(self.embedder)
-            if self.context.vector_cache is not None and self.recipe is not None and self.settings.passages is not None:
+            if self.context.cache is not None and self.recipe is not None and self.settings.passages is not None:
                 from indexer.cache.cached_encoder import CachedEncoder
                 from indexer.indexing.cached_workers import CachedWorkers
 
                 precision = self.context.runtime.precision
-                encoder = CachedEncoder(self.encoder, self.context.vector_cache, precision)
+                encoder = CachedEncoder(self.encoder, self.context.cache, precision)
                 self._workers = CachedWorkers(self._workers, encoder, self.settings.passages, self.recipe.identity)
         return self._workers
 

@@ -64,7 +64,6 @@ class Embedding:
         self.speed: float | None = None
         self._settings = settings
         self._slack = 0
-        self._calibrated = False
         self._override_told = False
 
     def embed(
@@ -102,7 +101,7 @@ class Embedding:
             texts = _texts(documents, spans)
             counter = _Counter(len(texts), listener)
             try:
-                ready = partial(self._ready, texts=texts, listener=notes, counter=counter)
+                ready = partial(self._ready, listener=notes, counter=counter)
                 with watching(counter.add):
                     vectors = cached(encoder, ready).encode(texts, role="document")
                 if rate := counter.rate():
@@ -131,30 +130,19 @@ class Embedding:
 
         return ended
 
-    def _ready(
-        self, encoder: Encoder, *, texts: Sequence[str], listener: Listener, counter: _Counter | None = None
-    ) -> Encoder:
-        """Return the encoder for a batch of these passages. Behind an endpoint there is no runtime to choose."""
+    def _ready(self, encoder: Encoder, *, listener: Listener, counter: _Counter) -> Encoder:
+        """Return the encoder for a batch of passages. Behind an endpoint there is no runtime to choose."""
         if encoder.recipe.remote is None:
-            encoder = self._for_documents(encoder, texts, listener)
-        if counter is not None:
-            counter.begin()
+            from indexer.encoders.chain.deferred import loaded
+            from indexer.encoders.documents import for_documents, ignored_override
+
+            encoder = loaded(of_role(encoder, "document"))
+            if not self._override_told and (message := ignored_override(encoder)):
+                self._override_told = True
+                listener.note(message)
+            encoder = for_documents(encoder, listener=listener)
+        counter.begin()
         return encoder
-
-    def _for_documents(self, encoder: Encoder, texts: Sequence[str], listener: Listener) -> Encoder:
-        from indexer.encoders import calibrate_int8
-        from indexer.encoders.chain.deferred import loaded
-        from indexer.encoders.documents import for_documents, ignored_override
-
-        encoder = loaded(of_role(encoder, "document"))
-        if not self._override_told and (message := ignored_override(encoder)):
-            self._override_told = True
-            listener.note(message)
-        if not self._calibrated:
-            with watching(None):
-                calibrate_int8(encoder, texts)
-            self._calibrated = True
-        return for_documents(encoder, listener=listener)
 
 
 class _Counter:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from indexer.encoders import Encoder, steady
-from indexer.encoders.recipes.port import of_role
+from indexer.encoders import steady
 from indexer.errors import BadInput, ModelError
 from indexer.indexing.core import IndexCore
 from indexer.indexing.ingest import Run, Summary
@@ -16,9 +14,6 @@ from indexer.map.draw import redraw_if_outdated
 from indexer.sources import ReadOptions, Source
 from indexer.sources.recorded import record
 from indexer.stores.reading.store import Writer
-
-if TYPE_CHECKING:
-    from indexer.encoders.torch.int8 import Loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +86,13 @@ def _remember(index: IndexCore, writer: Writer, sources: Sequence[Source], optio
 
 
 def after_embedding(index: IndexCore, writer: Writer) -> list[str]:
-    """Measure the index's cosines and compile its encoder. Return notes, such as the accuracy that int8 has lost."""
+    """Measure the index's cosines and compile its encoder. Return notes."""
     from indexer.calibration.background import renew
 
     if index.recipe is None:
         return []
     try:
-        encoder = index.encoder
-        renew(index.store, index.cached(steady(encoder)))
+        renew(index.store, index.cached(steady(index.encoder)))
     except ModelError as error:  # possible where every passage came with its vectors
         return [f"{error}: the vectors are stored, but searches will not say when nothing answers"]
     if reason := index.nothing_to_compile():
@@ -106,23 +100,7 @@ def after_embedding(index: IndexCore, writer: Writer) -> list[str]:
             writer.change(lambda settings: replace(settings, uncompiled=reason))
         return []
     index.context.listener.step("compiling the encoder, so that questions are quick")
-    notes = _compile(index, writer)
-    lost = _loss(of_role(encoder, "document"))
-    if lost is not None:
-        cosines = f"{lost.mean:.4f} on average and {lost.worst:.4f} at worst"
-        notes.append(f"int8: cosines to the model's own vectors of {lost.texts} passages are {cosines}")
-    return notes
-
-
-def _loss(encoder: Encoder) -> Loss | None:
-    """Return the loss of an encoder that computes in int8; None for others, and for an encoder that is not loaded."""
-    from indexer.encoders.chain.deferred import is_loaded, loaded
-
-    if not is_loaded(encoder):
-        return None
-    from indexer.encoders.chain.parts import int8_loss
-
-    return int8_loss(loaded(encoder))
+    return _compile(index, writer)
 
 
 def is_unfinished(index: IndexCore) -> bool:
@@ -143,7 +121,7 @@ def _compile(index: IndexCore, writer: Writer) -> list[str]:
     from indexer.encoders.openvino.kept import keep, take_kept
 
     artifacts = index.store.artifacts()
-    cached = index.recipe.for_questions if index.recipe and index.context.vector_cache is not None else None
+    cached = index.recipe.for_questions if index.recipe and index.context.cache is not None else None
     if cached is not None and take_kept(cached, artifacts):
         return []
     try:

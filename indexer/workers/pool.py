@@ -70,12 +70,6 @@ class Worker(Protocol):
         """End it, also while another thread waits for its answer, which then raises WorkerLost."""
 
 
-def require_divisible(embedder: Embedder) -> None:
-    """Raise BadInput if several processes would make other vectors than one."""
-    if embedder.runtime.precision == "int8":
-        raise BadInput("int8 is calibrated on the documents of one process: leave out int8, or the workers")
-
-
 @dataclass(eq=False, slots=True)
 class _Task:
     documents: Sequence[Document]
@@ -110,11 +104,10 @@ class Pool:
             listener: receives notes, and how many workers are busy.
 
         Raises:
-            BadInput: the count is not positive, or the precision is int8.
+            BadInput: the count is not positive.
         """
         if count < 1:
             raise BadInput(f"{count} workers: give 1 or more")
-        require_divisible(embedder)
         self.window = 2 * count
         self.notes: list[str] = []
         self._embedder, self._start, self._count = embedder, start, count

@@ -28,7 +28,7 @@ class ProcessWorkers(Pool):
             listener: receives notes, and how many workers are busy.
 
         Raises:
-            BadInput: the count is not positive, or the precision is int8.
+            BadInput: the count is not positive.
         """
         super().__init__(embedder, self._start_process, count, seconds=seconds, listener=listener)
         if count > 1 and not (_uses_gpus(embedder.runtime.device) and gpus()):

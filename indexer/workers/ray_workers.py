@@ -17,7 +17,7 @@ from typing import Any
 from indexer.errors import BadInput, WorkersLost
 from indexer.indexing.embedder import Embedder
 from indexer.listener import SILENT, Listener
-from indexer.workers.pool import BATCH_SECONDS, START_SECONDS, Pool, Worker, WorkerLost, require_divisible
+from indexer.workers.pool import BATCH_SECONDS, START_SECONDS, Pool, Worker, WorkerLost
 from indexer.workers.wire import Answering
 
 _OBJECT_STORE_BYTES = 256 * 2**20
@@ -64,10 +64,9 @@ class RayWorkers(Pool):
 
         Raises:
             WorkersLost: the cluster cannot be reached, or has no room for an actor.
-            BadInput: the precision is int8, or a resource is not a number above 0.
+            BadInput: a resource is not a number above 0.
             ModuleNotFoundError: the extra `ray` is not installed.
         """
-        require_divisible(embedder)
         for name, amount in resources.items():
             _require_amount(name, amount)
         os.environ.update(_QUIET)

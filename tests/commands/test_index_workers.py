@@ -85,7 +85,6 @@ def test_processes_make_the_same_index_as_one(tmp_path: Path, source: Path, stat
         (["--workers", "0"], "'0' is not a number of processes"),
         (["--workers", "9" * 5000], "is not a number of processes: give 1 to 999"),
         (["--workers", "many"], "'many' is not a number of processes"),
-        (["--workers", "2", "--precision", "int8"], "int8 is calibrated on the documents of one process"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_made(

@@ -1,4 +1,4 @@
-"""The contract of every encoder, tested with each kind: torch, OpenVINO, int8, sentence-transformers as a whole,
+"""The contract of every encoder, tested with each kind: torch, OpenVINO, sentence-transformers as a whole,
 static.
 
 The models are tiny and random; each is compared with what sentence-transformers makes of the same folder.
@@ -27,8 +27,6 @@ from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.static.encoder import StaticEncoder
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.encoders.torch.fallback import SentenceTransformerEncoder
-from indexer.encoders.torch.int8 import Int8Encoder
-from indexer.encoders.torch.int8_layers import multiplies_int8
 from indexer.errors import BadInput, NothingKnown, TextTooLong
 
 PROMPT = "bank: "
@@ -66,7 +64,6 @@ KINDS = {
     "torch float32": Kind(TorchEncoder, "bert", {"precision": "float32"}, 1e-5, 1e-5),
     "torch bfloat16": Kind(TorchEncoder, "bert", {"precision": "bfloat16"}, 5e-3, 1e-3),
     "openvino": Kind(CompiledEncoder, "bert", {"precision": "float32", "runtime": "openvino"}, 1e-5, 1e-5),
-    "int8": Kind(Int8Encoder, "bert", {"precision": "int8"}, 5e-2, 5e-3),
     "fallback": Kind(SentenceTransformerEncoder, "lower case", {}, 1e-5, 1e-5),
     "static": Kind(StaticEncoder, "static", {"max_tokens": LIMIT}, 1e-5, 1e-5),
     "static, compiled": Kind(CompiledEncoder, "static", {"runtime": "openvino", "max_tokens": LIMIT}, 1e-5, 1e-5),
@@ -141,8 +138,6 @@ def subject(
     request: pytest.FixtureRequest, folders: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Subject]:
     kind = KINDS[request.param]
-    if kind.made is Int8Encoder and not multiplies_int8():
-        pytest.skip("this CPU has no products of 8-bit integers")
     folder = folders(kind.model)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))

@@ -87,14 +87,6 @@ def test_processes_share_the_cores_or_the_gpus(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_what_processes_cannot_do_is_refused(tmp_path: Path, static_model: Path) -> None:
-    from indexer import Embedder
-    from indexer.encoders.machine.runtime import Runtime
-
-    with Index.create(tmp_path / "x.index", static_model) as index:
-        with pytest.raises(BadInput, match="0 workers: give 1 or more"):
-            ProcessWorkers(index.embedder, 0)
-        assert index.recipe is not None
-        assert index.passage_settings is not None
-        eight_bits = Embedder(index.recipe, index.passage_settings, runtime=Runtime("int8"))
-        with pytest.raises(BadInput, match="int8 is calibrated"):
-            ProcessWorkers(eight_bits, 1)
+    few = pytest.raises(BadInput, match="0 workers: give 1 or more")
+    with Index.create(tmp_path / "x.index", static_model) as index, few:
+        ProcessWorkers(index.embedder, 0)

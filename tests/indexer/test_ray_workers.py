@@ -27,7 +27,6 @@ from postgres_server import new_address
 
 from indexer import BadInput, Document, Index
 from indexer.encoders.load import load_encoder
-from indexer.encoders.machine.runtime import Runtime
 from indexer.indexing.core import IndexCore
 from indexer.ledger import HELD
 from indexer.listener import Listener
@@ -57,9 +56,6 @@ def test_what_is_wrong_is_refused_before_a_cluster_is_asked(tmp_path: Path, stat
         embedder = index.embedder
         with pytest.raises(BadInput, match="'GPU=0' is not NAME=NUMBER"):
             RayWorkers(embedder, resources={"GPU": 0})
-        embedder.runtime = Runtime("int8")
-        with pytest.raises(BadInput, match="int8 is calibrated on the documents of one process"):
-            RayWorkers(embedder)
     if (ray := sys.modules.get("ray")) is not None:
         assert not ray.is_initialized()
 

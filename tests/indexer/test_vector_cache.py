@@ -111,13 +111,6 @@ def test_what_decides_a_vector_is_in_its_key(tmp_path: Path, make_encoder: Calla
     cache.close()
 
 
-def test_vectors_of_int8_are_not_cached(
-    folder: Path, tmp_path: Path, likewise: Callable[..., Any], encoder: Any
-) -> None:
-    assert likewise("index", tmp_path / "a.index", folder, "--precision", "int8").code == 0
-    assert not default_path().exists() or vectors_of(default_path()) == 0
-
-
 def test_a_text_that_the_model_does_not_know_is_named_by_its_place(tmp_path: Path, encoder: Any) -> None:
     def refuse(texts: Any) -> None:
         if "unknown" in texts:

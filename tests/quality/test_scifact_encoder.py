@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hardware import needs_bfloat16, needs_vnni
+from hardware import needs_bfloat16
 from numpy.typing import NDArray
 
 from indexer.encoders import Encoder, load_encoder
@@ -76,7 +76,6 @@ def test_scifact_as_published(collection: Collection, of_all: NDArray[np.float32
     [
         ("float32", 0.003),
         pytest.param("bfloat16", 0.003, marks=needs_bfloat16()),
-        pytest.param("int8", 0.01, marks=needs_vnni()),  # of other vectors, 0.996 from the model's own
     ],
 )
 def test_torch_ranks_as_well(

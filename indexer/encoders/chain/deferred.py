@@ -52,10 +52,6 @@ class DeferredEncoder(Tokenizing):
         return steady(self.loaded).encode(texts, role, truncate)
 
     @property
-    def is_loaded(self) -> bool:
-        return self._loaded is not None
-
-    @property
     def loaded(self) -> Encoder:
         """The encoder itself. It is loaded now if it was not loaded before.
 
@@ -79,11 +75,6 @@ class DeferredEncoder(Tokenizing):
 def loaded(encoder: Encoder) -> Encoder:
     """Return the encoder that a deferred encoder stands for; other encoders are returned as they are."""
     return encoder.loaded if isinstance(encoder, DeferredEncoder) else encoder
-
-
-def is_loaded(encoder: Encoder) -> bool:
-    """Return whether the model of an encoder is loaded. It always is if the encoder was not deferred."""
-    return not isinstance(encoder, DeferredEncoder) or encoder.is_loaded
 
 
 def defer(
@@ -126,7 +117,7 @@ def _known(models: KnownModels, key: bytes) -> tuple[Recipe, str] | None:
 def _key(model: object, runtime: Runtime) -> bytes | None:
     """Return the hash of the request and the model's files, which decide a recipe; None if loading cannot be
     deferred."""
-    if runtime.trust_remote_code or runtime.precision == "int8":
+    if runtime.trust_remote_code:
         return None
     if isinstance(model, Recipe):
         return None if model.remote else _key_of_recipe(model)

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from indexer.encoders.chain.parts import is_compilable, without_int8
+from indexer.encoders.chain.parts import is_compilable
 from indexer.encoders.compilation.graph import NotCompilable, write_graph
 from indexer.encoders.machine.hardware import FLOAT32_ARCHITECTURES, Precision
 from indexer.encoders.openvino import files
@@ -42,7 +42,7 @@ def compile_encoder(encoder: Encoder, folder: Path, precision: Precision = "auto
         NotCompilable: this kind of encoder cannot be compiled, or the graph gives other vectors than torch.
         ModelError: compiling failed for another reason.
     """
-    encoder = steady(without_int8(encoder))  # The graph must be compared with torch in full precision.
+    encoder = steady(encoder)  # The graph must be compared with torch.
     if not is_compilable(encoder):
         raise NotCompilable(
             f"model {encoder.recipe.model!r} is neither a transformer with pooling nor static: only torch can run it"

@@ -40,7 +40,7 @@ fnet, mra and xlnet do not run in it. python -m benchmarks.precision measures th
 _OVERFLOWING = frozenset({"gemma", "gemma2", "gemma3_text", "gemma3", "qwen2", "qwen3", "llama", "mistral"})
 """Architectures whose hidden states may exceed 65,504, the largest float16, on GPUs without bfloat16."""
 
-Precision = Literal["auto", "float32", "bfloat16", "int8"]
+Precision = Literal["auto", "float32", "bfloat16"]
 
 
 def choose_device(device: str) -> str:
@@ -75,8 +75,6 @@ def gpus() -> list[str]:
 
 def choose_dtype(precision: Precision, device: str, architecture: str = "") -> torch.dtype:
     """Return the dtype of the weights: for `auto`, bfloat16 where the hardware has it, as emulation is slower.
-
-    With int8 it is the dtype of the layers that are not quantised.
 
     Args:
         architecture: the `model_type` of a transformer, for which `auto` may need float32 (FLOAT32_ARCHITECTURES).

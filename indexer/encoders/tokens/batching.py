@@ -15,10 +15,10 @@ _WATCH: ContextVar[Callable[[int], None] | None] = ContextVar("watch", default=N
 
 
 @contextmanager
-def watching(watch: Callable[[int], None] | None) -> Iterator[None]:
+def watching(watch: Callable[[int], None]) -> Iterator[None]:
     """Call a function with the number of texts after each batch that any encoder computes in the block.
 
-    Worker threads of an encoder call it too, if they run in a copy of the context. None ends an outer watch.
+    Worker threads of an encoder call it too, if they run in a copy of the context.
     """
     token = _WATCH.set(watch)
     try:

@@ -233,11 +233,7 @@ def settings(folder: Path) -> dict[str, Any] | None:
 
 
 class Native:
-    """A `Transformer` with a loaded checkpoint, whose `settings` are not None.
-
-    Attributes:
-        has_int8: whether int8.py can quantise its feed-forward layers.
-    """
+    """A `Transformer` with a loaded checkpoint, whose `settings` are not None."""
 
     def __init__(self, folder: Path, dtype: torch.dtype) -> None:
         import torch
@@ -293,12 +289,11 @@ class Native:
         activation = _ACTIVATIONS[config["hidden_act"]]
         self.blocks = [_Block(take, names, number, activation) for number in range(self.layers)]
         keys = self.hidden // self._heads * key_heads
-        if (self._words.shape[1], len(self.blocks[0].key.weight)) != (self.hidden, keys):
+        if (self._words.shape[1], self.blocks[0].key.width) != (self.hidden, keys):
             raise ModelError(f"model {folder} has weights of other sizes than its config.json says: fetch it again")
         self._reaches = reaches * self.layers if len(reaches) == 1 else reaches
         pooled = names.pooler and prefix + names.pooler + ".weight" in weights
         self._pooler = (take(names.pooler + ".weight"), take(names.pooler + ".bias")) if pooled else None
-        self.has_int8 = len(names.feed_forward) == 2 and activation[0] == "gelu"
 
     def states(self, batch: Packed, wanted: Sequence[int]) -> dict[int, torch.Tensor]:
         """Return hidden states (tokens, hidden) by layer, 0 is the embedding layer, packed like the batch."""
@@ -529,17 +524,12 @@ class _Linear:
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
         import torch
 
-        self._weight, self.bias = weight, bias
+        self.width, self._weight, self._bias = len(weight), weight, bias
         self._packed = None
         ops = torch.ops.mkldnn
         if weight.dtype == torch.bfloat16 and hasattr(ops, "_reorder_linear_weight") and _packs_bfloat16():
             self._packed = ops._reorder_linear_weight(weight.contiguous(), _ROWS)
             self._weight = weight[:0]
-
-    @property
-    def weight(self) -> torch.Tensor:
-        """The weight (out, in) as it was before packing."""
-        return self._weight if self._packed is None else self._packed.to_dense()
 
     def __call__(self, x: torch.Tensor, activation: tuple[str, str] = ("none", "")) -> torch.Tensor:
         """Return the product, or an activation of `_ACTIVATIONS` of it."""
@@ -548,9 +538,9 @@ class _Linear:
 
         if self._packed is not None:
             fused = torch.ops.mkldnn._linear_pointwise
-            out: torch.Tensor = fused(x, self._packed, self.bias, activation[0], [], activation[1])
+            out: torch.Tensor = fused(x, self._packed, self._bias, activation[0], [], activation[1])
             return out
-        product = F.linear(x, self._weight, self.bias)
+        product = F.linear(x, self._weight, self._bias)
         if activation[0] == "gelu":
             return F.gelu(product, approximate=activation[1])
         return F.silu(product, inplace=True) if activation[0] == "swish" else product
@@ -561,10 +551,10 @@ class _Linear:
         import torch.nn.functional as F
 
         if self._packed is None:
-            product = F.linear(x, self._weight, self.bias)
+            product = F.linear(x, self._weight, self._bias)
             return product.add_(residual) if operation == "add" else product.mul_(residual)
         fused = torch.ops.mkldnn._linear_pointwise.binary
-        out: torch.Tensor = fused(x, residual, self._packed, self.bias, operation)
+        out: torch.Tensor = fused(x, residual, self._packed, self._bias, operation)
         return out
 
 
@@ -575,21 +565,19 @@ def _packs_bfloat16() -> bool:
     return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
-class FeedForward:
+class _FeedForward:
     """A feed-forward layer: two products with the activation between, which a third may multiply, plus the residual."""
 
     def __init__(
         self, up: _Linear, down: _Linear, activation: tuple[str, str], multiplier: _Linear | None = None
     ) -> None:
-        self.up, self.down, self.activation, self._multiplier = up, down, activation, multiplier
-
-    def activated(self, x: torch.Tensor) -> torch.Tensor:
-        """Return the input of the last product."""
-        inner = self.up(x, self.activation)
-        return inner if self._multiplier is None else self._multiplier.plus(x, inner, "mul")
+        self._up, self._down, self._activation, self._multiplier = up, down, activation, multiplier
 
     def __call__(self, x: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
-        return self.down.plus(self.activated(x), residual)
+        inner = self._up(x, self._activation)
+        if self._multiplier is not None:
+            inner = self._multiplier.plus(x, inner, "mul")
+        return self._down.plus(inner, residual)
 
 
 class _Block:
@@ -605,8 +593,7 @@ class _Block:
         self.query, self.key, self.value, self.out = map(linear, names.attention)
         first = linear(names.feed_forward[0], names.biased[0] and not gated)
         multiplier = linear(names.feed_forward[2], False) if gated else None
-        self.feed_forward: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-        self.feed_forward = FeedForward(first, linear(names.feed_forward[1]), activation, multiplier)
+        self.feed_forward = _FeedForward(first, linear(names.feed_forward[1]), activation, multiplier)
         # ModernBERT norms its embeddings, and so not the input of its first layer.
         once = names.final_norm and names.embedding_norm and not number
         start = f"{names.block}{number}."

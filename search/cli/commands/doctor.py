@@ -128,7 +128,7 @@ def _processor() -> Iterator[Finding]:
     elif dtype == "bfloat16":
         why = "this CPU multiplies it in hardware"
     else:
-        why = "this CPU has neither AMX nor AVX512-BF16; --precision int8 is faster with VNNI, and less accurate"
+        why = "this CPU has neither AMX nor AVX512-BF16"
     yield Finding("precision", f"{dtype} on {device}: {why}")
     try:
         choice = choose_runtime("auto", device)

@@ -62,7 +62,7 @@ _HISTOGRAM_TEXTS = 128  # the hidden values of all their tokens are held in memo
     "--histogram", type=Path, metavar="FILE", help="Draw the distribution of hidden values in each layer; extra map."
 )
 @options.rare(
-    "--precision", metavar="P", help="auto, float32, bfloat16 or int8.  [default: auto; for tokens and words float32]"
+    "--precision", metavar="P", help="auto, float32 or bfloat16.  [default: auto; for tokens and words float32]"
 )
 @options.rare("--device", default="auto", show_default=True, help="Device of the model: cpu, cuda, ...")
 @options.query_prompt_option
@@ -104,7 +104,6 @@ def embed(
     likewise embed - --format jsonl < sentences.txt
     likewise embed "on the river bank" --tokens --layers -4..-1 --combine concat -o tokens.npy
     """
-    from indexer.encoders.chain.parts import calibrate_int8
     from indexer.encoders.inspection.many_recipes import TokenEmbedder
     from indexer.encoders.inspection.vector_files import format_of, open_vectors
     from indexer.encoders.load import load_encoder
@@ -135,8 +134,6 @@ def embed(
         named = _specs(recipes, model, pooling, layers, combine)
         specs = {name: spec.with_prompts(query_prompt, document_prompt) for name, spec in named.items()}
         encoders = {name: load(spec) for name, spec in specs.items()}
-        for encoder in encoders.values():
-            calibrate_int8(encoder, [text.text for text in batch])
         embed_batch = _batch_embedder(encoders, role, truncate, tokens, words, trust_remote_code)
         by_layer = _layers_of(encoders, specs, load) if histogram_file else {}
         drawn = list[InputText]()

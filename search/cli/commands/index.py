@@ -83,8 +83,8 @@ from search.cli.terminal.output import warn
     help="Language whose word endings a search by words ignores, or none.  [default: auto, that of the texts]",
 )
 @options.recall_option
-@options.rare("--precision", default="auto", type=click.Choice(["auto", "float32", "bfloat16", "int8"]),
-              show_default=True, help="Precision of the weights; int8 is calibrated on the documents.")  # fmt: skip
+@options.rare("--precision", default="auto", type=click.Choice(["auto", "float32", "bfloat16"]),
+              show_default=True, help="Precision of the weights.")  # fmt: skip
 @options.rare("--device", default="auto", show_default=True, metavar="D", help="Device: cpu, cuda, mps, ...")
 @options.trust_option
 @options.rare("--no-cache", is_flag=True, help="Embed without the cache of vectors: likewise cache.")
@@ -164,8 +164,6 @@ def index_command(
         raise BadInput(f"{', '.join(bare)}: no file to read{' that --glob lets through' if glob else ''}")
     vector_options = VectorOptions(model=model, language=language, **vectors)
     _refuse_together(vector_options, rebuild, stream)
-    if workers is not None and vector_options.precision == "int8":
-        raise BadInput("int8 is calibrated on the documents of one process: leave out --workers, or --precision int8")
     if prune and set(sources) == {STDIN}:
         warn("--prune does nothing with standard input, which is not a whole collection")
     return run_and_report(

@@ -618,7 +618,7 @@ def test_an_index_from_the_shell_from_beginning_to_end(
         assert said.code == 2, (command, said)
         assert "behind" in said.err, command
     assert shell("check", index).code == 0
-    said = shell("index", index, tmp_path / "moon.txt", "--model", fake.address, "--precision", "int8", "--rebuild")
+    said = shell("index", index, tmp_path / "moon.txt", "--model", fake.address, "--precision", "float32", "--rebuild")
     assert said.code == 2
     assert "chooses precision, device and runtime by itself" in said.err
     said = shell("index", tmp_path / "y.index", tmp_path / "moon.txt", "--model", fake.address, "--pooling", "cls")

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hardware import needs_vnni
 from opened import store_of
 
 from indexer import Document, Index
@@ -29,7 +28,6 @@ from indexer.encoders.recipes import locate
 from indexer.encoders.registry import registered
 from indexer.encoders.runtime_rule import REPAYING_TEXTS, Choice, choose_runtime, runtime_of
 from indexer.encoders.torch.encoder import TorchEncoder
-from indexer.encoders.torch.int8 import Int8Encoder
 from indexer.errors import BadInput, ModelError, NothingKnown, TextTooLong
 from indexer.listener import Collecting
 from search.explain import add_sentences
@@ -120,7 +118,6 @@ def openvino(user: None, monkeypatch: pytest.MonkeyPatch) -> MadeUp:
         (NO_AMX, "", "auto", "cuda:0", "torch", "the device is cuda:0"),
         (NO_AMX, "", "float32", "cpu", "torch", "the caller has named the precision float32"),
         (NO_AMX, "", "bfloat16", "cpu", "torch", "the caller has named the precision bfloat16"),
-        (NO_AMX, "openvino", "int8", "cpu", "torch", "int8 runs only on torch"),
         (NO_AMX, "torch", "auto", "cpu", "torch", "LIKEWISE_RUNTIME names it"),
         (AMX, "openvino", "float32", "cpu", "openvino", "LIKEWISE_RUNTIME names it"),
         (NO_AMX, "openvino", "auto", "cuda", "torch", "the device is cuda"),
@@ -217,14 +214,6 @@ def test_amx_and_a_named_runtime_or_precision_stay_on_torch(
     plain.encode(TEXTS)
     monkeypatch.setattr(runtime_rule, "cpu_features", lambda: AMX)
     load_encoder(tiny("bert")).encode(TEXTS)
-    assert (openvino.compiled, openvino.rows) == ([], [])
-
-
-@needs_vnni()
-def test_int8_stays_on_torch(tiny: Callable[[str], Path], openvino: MadeUp) -> None:
-    plain = load_encoder(tiny("bert"), precision="float32")
-    assert isinstance(plain, TorchEncoder)
-    Int8Encoder(plain).encode(TEXTS)
     assert (openvino.compiled, openvino.rows) == ([], [])
 
 
