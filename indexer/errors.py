@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from shlex import quote
 
 
 def count_of(value: int, noun: str) -> str:
@@ -194,6 +195,14 @@ class NewerFormat(LikewiseError):
     slug = "newer-format"
 
 
+class OlderFormat(LikewiseError):
+    """The index was made before the first release of likewise. Only `index --rebuild` replaces it."""
+
+    exit_code = 3
+    http_status = 500
+    slug = "older-format"
+
+
 class IndexLocked(LikewiseError):
     """Another process or thread is writing to the index."""
 
@@ -261,6 +270,16 @@ def storage_error(message: str, cause: Exception) -> StorageError:
         if getattr(cause, "errno", None) in numbers or any(os.strerror(number) in str(cause) for number in numbers):
             return kind(message)
     return StorageError(message)
+
+
+def older_format(address: str) -> OlderFormat:
+    """Return the error for an index from before the first release, in a folder or in a database."""
+    return OlderFormat(
+        Message(
+            f"{address}: was made before the first release of likewise, and cannot be read: index its sources again",
+            f" (likewise index {quote(address)} SOURCE --rebuild replaces it)",
+        )
+    )
 
 
 def check_system() -> None:

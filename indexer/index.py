@@ -159,7 +159,7 @@ class Index:
                 `question_model`.
 
         Raises:
-            NotAnIndex, NewerFormat, IndexDamaged: there is no index that can be read.
+            NotAnIndex, NewerFormat, OlderFormat, IndexDamaged: there is no index that can be read.
             RecipeMismatch: the index was made with another model or with other settings.
             BadInput: with `create`, something that is not an index is there, or the settings do not fit the model.
         """

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, unique
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, Literal
 
 LedgerState = Literal["indexed", "unchanged", "updated", "skipped", "failed", "gone"]
@@ -21,15 +21,11 @@ HELD: tuple[LedgerState, ...] = ("indexed", "updated", "unchanged")
 MAX_REASON_CHARACTERS = 200
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_LINE = re.compile(r"line ([1-9]\d*): (.*)", re.DOTALL)
 
 
 @unique
 class Code(Enum):
-    """The codes of reasons, each with its sentence. The ledger stores the name of a code in lower case.
-
-    A sentence can be changed; `parse` then needs the earlier one too, because an index of an earlier format has it.
-    """
+    """The codes of reasons, each with its sentence. The ledger stores the name of a code in lower case."""
 
     NONE = ""
     OTHER = "{}"
@@ -132,8 +128,6 @@ class Code(Enum):
     TOO_SLOW = "reading it takes longer than {} seconds: split it, or save it as plain text"
     TOO_MUCH_MEMORY = "reading it takes more than {} GiB of memory: split it, or save it as plain text"
     TEXT_OVER_LIMIT = "it unpacks to more than {} characters: split it, or raise --max-file-mb"
-    TOO_MUCH_TEXT = "it unpacks to {} characters, over the bound of {}"
-    """As the code above, in a ledger that an earlier version has written."""
     PROGRAM_FAILED = "{} failed ({} {}): {}"
     PROGRAM_TOO_SLOW = "{} takes longer than {} seconds: raise its seconds in the configuration file"
     PROGRAM_TOO_MUCH_OUTPUT = "{} writes more than {} MB: raise its output_mb in the configuration file"
@@ -257,13 +251,13 @@ def _short(line: str, most: int) -> str:
 
 @lru_cache(4096)
 def from_stored(text: str) -> Reason:
-    """Return the reason that the ledger stores, also in an index of the earlier formats, which store its sentence."""
+    """Return the reason that the ledger stores. A text that is no such object becomes the sentence, word for word."""
     if not text:
         return NO_REASON
     try:
         return _from_members(json.loads(text))
     except (ValueError, TypeError, KeyError, AttributeError):
-        return parse(text)
+        return Code.OTHER(text)
 
 
 def notes_stored(notes: Sequence[Reason]) -> str:
@@ -289,32 +283,3 @@ def _from_members(members: Mapping[str, Any]) -> Reason:
     if code is None or len(arguments) != code.value.count("{}"):  # of a newer version
         return Reason(Code.OTHER, (": ".join([name.lower(), *map(str, arguments)]),), line)
     return Reason(code, arguments, line, mark)
-
-
-def parse(sentence: str) -> Reason:
-    """Return the reason of a sentence. An unknown sentence becomes `Code.OTHER`, word for word."""
-    at_line = _LINE.fullmatch(sentence)
-    line, rest = (int(at_line[1]), at_line[2]) if at_line else (None, sentence)
-    for code, pattern in _patterns():
-        if (match := pattern.fullmatch(rest)) is not None:
-            return Reason(code, match.groups(), line)
-    return Reason(Code.OTHER, (rest,), line)
-
-
-_EARLIER_SENTENCES = (
-    (Code.TOO_SLOW, "reading it takes longer than {} seconds"),
-    (Code.TOO_MUCH_MEMORY, "reading it takes more than {} GiB of memory"),
-    (Code.IMAGE, "an image: run it through OCR and index the text"),
-    (Code.NO_TEXT_IN_PAGES, "no text in its pages (scanned?): run it through OCR first"),
-)
-
-
-@cache
-def _patterns() -> list[tuple[Code, re.Pattern[str]]]:
-    """Return the pattern of each sentence, in the order of the codes: the first that fits is right."""
-    known = [(code, code.value) for code in Code if code not in {Code.NONE, Code.OTHER}]
-    return [(code, re.compile(_pattern(sentence), re.DOTALL)) for code, sentence in [*known, *_EARLIER_SENTENCES]]
-
-
-def _pattern(sentence: str) -> str:
-    return "(.*)".join(re.escape(part.format()) for part in sentence.split("{}"))

@@ -70,9 +70,6 @@ class Calibration:
 MIN_PSEUDO_QUESTIONS = 50
 """Minimum pseudo-questions. Fewer say nothing about a collection."""
 
-PROBE_VERSION = 2
-"""Version of the rules that choose and weigh pseudo-questions. Version 1 drew them in the order of addition."""
-
 RANK_SMOOTHING = 0.1
 """Added to both mean reciprocal ranks, so that neither is preferred if both find almost nothing."""
 
@@ -84,14 +81,11 @@ class Probed:
     Attributes:
         words, dense: mean reciprocal rank of the answer, by BM25 and by cosine.
         questions: number of pseudo-questions; 0 if the collection has too few passages of two sentences.
-        version: PROBE_VERSION when it was measured; 1 where none is stored. An index keeps its ranking until it is
-            measured again.
     """
 
     words: float = 0.0
     dense: float = 0.0
     questions: int = 0
-    version: int = 1
 
     @property
     def log_ratio(self) -> float:
@@ -106,8 +100,7 @@ class Probed:
     @classmethod
     def from_json(cls, text: str) -> Probed:
         fields = json.loads(text)  # A later version may have written more members.
-        version = int(fields.get("version", 1))
-        return cls(float(fields["words"]), float(fields["dense"]), int(fields["questions"]), version)
+        return cls(float(fields["words"]), float(fields["dense"]), int(fields["questions"]))
 
 
 @dataclass(frozen=True, slots=True)

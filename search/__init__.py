@@ -16,6 +16,7 @@ from indexer.errors import NewerFormat as NewerFormat
 from indexer.errors import NotAnIndex as NotAnIndex
 from indexer.errors import NotPermitted as NotPermitted
 from indexer.errors import NoWords as NoWords
+from indexer.errors import OlderFormat as OlderFormat
 from indexer.errors import RecipeMismatch as RecipeMismatch
 from indexer.errors import StorageError as StorageError
 from indexer.errors import UnknownField as UnknownField

@@ -88,7 +88,8 @@ class AsyncSearcher:
             threads: maximum calls that run at the same time; the default is 4, or 32 for an index in a database.
 
         Raises:
-            NotAnIndex, NewerFormat, IndexDamaged: there is no index that can be read; when the index is first read.
+            NotAnIndex, NewerFormat, OlderFormat, IndexDamaged: there is no index that can be read; when the index is
+                first read.
             RecipeMismatch: `encoder` is not the one the index was made with.
         """
         self.searcher = Searcher(path, encoder, unknown_fields=unknown_fields, trust_remote_code=trust_remote_code)

@@ -136,8 +136,6 @@ def probed_words_bias(probed: Probed, factor: float = BIAS_FACTOR) -> float:
     The bias is a cube. If both legs find about as much, the bias is nearly 0, because the ratio then says little about
     real questions. If one leg fails, nearly the other leg alone decides. docs/fusion.md compares it with other shapes.
     """
-    if probed.version < 2:  # measured before the cube was introduced
-        return 2 * probed.log_ratio
     if probed.questions < MIN_PSEUDO_QUESTIONS:
         return 0.0
     bias = factor * (probed.log_ratio - WORDS_ADVANTAGE) ** 3

@@ -73,7 +73,7 @@ class Searcher(Asker):
             timings: is called with the duration of each step of a question.
 
         Raises:
-            NotAnIndex, NewerFormat, IndexDamaged: there is no index that can be read.
+            NotAnIndex, NewerFormat, OlderFormat, IndexDamaged: there is no index that can be read.
             RecipeMismatch: `encoder` is not the one the index was made with.
         """
         if unknown_fields not in ("error", "empty"):

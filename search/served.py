@@ -55,7 +55,10 @@ _UNAVAILABLE = {
     503: "the index is not available at this moment: try again",
     507: "the index cannot be written, because its disk is full",
 }
-_OF_THE_STORE = (errors.StorageError, errors.IndexDamaged, errors.IndexLocked, errors.NewerFormat, errors.NotAnIndex)
+_OF_THE_STORE = (
+    *(errors.StorageError, errors.IndexDamaged, errors.IndexLocked, errors.NewerFormat, errors.OlderFormat),
+    errors.NotAnIndex,
+)
 
 _log = logging.getLogger("likewise.server")
 
@@ -290,7 +293,7 @@ class ServedIndexes(Mapping[str, ServedIndex]):
             timings: is called with the duration of each step of a question.
 
         Raises:
-            NotAnIndex, NewerFormat, IndexDamaged: one of them cannot be read.
+            NotAnIndex, NewerFormat, OlderFormat, IndexDamaged: one of them cannot be read.
         """
         if not addresses:
             raise errors.BadInput("there is no index to serve: name at least one")

@@ -21,7 +21,7 @@ from indexer.encoders.recipes.port import of_role
 from indexer.passages.cut import visible_text
 from indexer.passages.sentences import sentence_ends
 from indexer.records import Vector
-from indexer.settings import MIN_PSEUDO_QUESTIONS, PROBE_VERSION, Probed
+from indexer.settings import MIN_PSEUDO_QUESTIONS, Probed
 from indexer.stores.port import Passage
 
 MAX_PSEUDO_QUESTIONS = 200
@@ -64,7 +64,7 @@ def probe(
     answer_scores = [bm25.score(terms(one.answer), each) for one, each in zip(asked, question_terms, strict=True)]
     passage_scores = np.array([bm25.scores(each) for each in question_terms])
     words = _mean_reciprocal_rank(np.array(answer_scores), passage_scores, rivals)
-    return Probed(round(words, 4), round(dense, 4), len(asked), PROBE_VERSION)
+    return Probed(round(words, 4), round(dense, 4), len(asked))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
-from indexer.errors import BadInput, RecipeMismatch
+from indexer.errors import BadInput, RecipeMismatch, count_of
 from indexer.exchange import Embedded
 from indexer.indexing.batches import Pending, Prepared, validate
 from indexer.indexing.core import IndexCore
@@ -68,9 +68,6 @@ NAMED_SKIPS = 3
 
 _UNREAD = Stamp(-1, 0, 0, 0)
 """The stamp of a file that the next run over its source must open."""
-
-_READER_CHANGED = "their reader has changed"
-_READER_UNKNOWN = "this index did not say how they were read"
 
 
 @dataclass(slots=True)
@@ -132,7 +129,7 @@ class Run:
         self._uri_hashes: set[int] = set()  # to notice a uri that comes twice
         self._noted_files: set[str] = set()
         self._left_out: dict[str, set[str]] = {}  # files of documents that only the other index has, by uri
-        self._read_again: Counter[str] = Counter()  # files that have not changed, by the reason to read them
+        self._read_again = 0  # files that have not changed, whose reader has
         self._formats: set[str | None] = set()  # of the documents in the file being read, but not of itself
         self._is_one = False  # the file being read is one document, or has failed as a whole
         self._run = writer.begin_run()
@@ -145,7 +142,8 @@ class Run:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on files that were read again, and the notes of the encoder and the writer so far, each once."""
-        again = (f"read again because {why}: {n} file{'s' * (n != 1)}" for why, n in self._read_again.items())
+        n = self._read_again
+        again = [f"read again because their reader has changed: {count_of(n, 'file')}"] if n else []
         return tuple(dict.fromkeys((*again, *self._notes, *self._writer.notes)))
 
     @property
@@ -357,7 +355,7 @@ class Run:
         if changed or any(state == "failed" for _, state, _ in recorded.entries):
             return  # it would have been read by any reader
         if not is_read_alike(first.file, recorded, self._options.extractors):
-            self._read_again[_READER_UNKNOWN if "" in recorded.readers else _READER_CHANGED] += 1
+            self._read_again += 1
 
     def _finish(self, last: Entry) -> None:
         """Record that a file was read to its end, given its last entry."""

@@ -14,12 +14,13 @@ from shlex import quote
 from indexer.encoders import Encoder
 from indexer.errors import BadInput, count_of
 from indexer.indexing.batches import Pending, batches, refuse_unembedded, windowed
+from indexer.indexing.context import Context
 from indexer.indexing.core import IndexCore
 from indexer.ledger import Code
 from indexer.settings import Settings
 from indexer.stores.addresses.life_cycle import draft
 from indexer.stores.port import SIDE_SLOTS, Batch, LedgerRow
-from indexer.stores.reading.store import Writer
+from indexer.stores.reading.store import Store, Writer
 
 
 @contextmanager
@@ -54,6 +55,26 @@ def rebuild_index(
         with successor as store, IndexCore(store, encoder, old.context) as new, store.writer() as writer:
             notes = _copy_documents(old, new, writer)
             yield new, (*notes, *writer.notes)
+
+
+@contextmanager
+def replace_older(
+    old: Store, describe: Callable[[], tuple[Settings, Encoder | None]], context: Context
+) -> Iterator[tuple[IndexCore, tuple[str, ...]]]:
+    """Make an empty index that replaces an index from before the first release if the block ends without error.
+
+    Args:
+        describe: returns the settings and the encoder of the new index.
+
+    Yields:
+        The new index, and a note.
+    """
+    with old.engine.exclusive(wait=context.wait, listener=context.listener):
+        settings, encoder = describe()
+        for slot in filter(old.engine.exists, SIDE_SLOTS):
+            old.engine.discard(slot)
+        with draft(old.engine, settings) as store, IndexCore(store, encoder, context) as new:
+            yield new, (f"{old.address}: was made before the first release, and none of it was taken over",)
 
 
 def _carry_over(old: Settings, new: Settings) -> Settings:

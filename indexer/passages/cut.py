@@ -8,7 +8,7 @@ least one passage. Splitting libraries tokenise each candidate again; docs/decis
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from math import ceil
@@ -140,31 +140,6 @@ def left_out_ranges(text: str, format_: str | None) -> list[Range]:
     front = front_matter(text, format_)
     unbroken = [(max(start, front), end) for start, end in unbroken_ranges(text) if end > front]
     return [(0, front), *unbroken] if front else unbroken
-
-
-def _has_front_matter(document: Document) -> bool:
-    return front_matter(document.text, document.format) > 0
-
-
-def _has_encoded_data(document: Document) -> bool:
-    return bool(unbroken_in_passages(document.text, document.format))
-
-
-LATER_RULES: dict[str, Callable[[Document], bool]] = {
-    "front-matter": _has_front_matter,
-    "encoded-data": _has_encoded_data,
-}
-"""Rules of cutting that are newer than the first indexes: the name of each, and whether it changes the passages.
-
-The names of rules that change the passages of a document go into the document's content hash. So the document is
-embedded again when it is read again. The hash of every other document stays as it was. New rules are added at the end,
-and a name is never changed.
-"""
-
-
-def later_rules(document: Document) -> tuple[str, ...]:
-    """Return the names of the rules in `LATER_RULES` that change the passages of a document."""
-    return tuple(name for name, applies in LATER_RULES.items() if applies(document))
 
 
 def cut(documents: Sequence[Document], encoder: Encoder, settings: PassageSettings, slack: int = 0) -> list[list[Span]]:

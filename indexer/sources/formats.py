@@ -139,21 +139,7 @@ def reason_not_to_read(path: str, *, binary: bool) -> Reason:
     return code() if binary or code in _NEVER_TEXT else NO_REASON
 
 
-READER_VERSIONS: dict[str, int] = {
-    "xml": 2,
-    "pdf": 5,
-    "markdown": 6,
-    "rst": 2,
-    "csv": 4,
-    "tsv": 4,
-    "docx": 2,
-    "pptx": 2,
-    "xlsx": 3,
-    "ods": 3,
-    "eml": 2,
-    "mbox": 2,
-    "maildir": 2,
-}
+READER_VERSIONS: dict[str, int] = {}
 """The version of the reader of each format by its name; 1 for formats that are not here.
 
 Raise it by one when the text, the title or the sections that a reader returns change, or which documents it makes of a

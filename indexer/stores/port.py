@@ -76,7 +76,7 @@ class LedgerRow:
         reason: why the file or record was skipped or failed; `NO_REASON` for most indexed documents. If an indexed
             document was read in an unusual way, the reason names the way.
         reader: format and version of its reader, such as "pdf/2" (`indexer.sources.formats.reader_of`); "" for a file
-            that was not opened, and for a row that an earlier version of likewise wrote.
+            that was not opened.
         notes: the parts of the file that were not read, such as pages without text; usually none.
     """
 

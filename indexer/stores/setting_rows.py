@@ -49,7 +49,7 @@ def from_rows(rows: Mapping[str, str]) -> Settings:
             dimensions=int(rows["dimensions"]),
             recipe=Recipe.from_json(recipe) if recipe else None,
             passages=PassageSettings(**json.loads(passages)) if passages else None,
-            language=rows.get("language", "en"),  # indexes of the first version have none
+            language=rows["language"],
             language_open=rows.get("language_open") == "1",
             recall=learned["recall"],
             words_bias=learned["lean"],

@@ -27,7 +27,7 @@ def open_or_create(address: str | PathLike[str] | None) -> Index:
 
     Raises:
         BadInput: something that is not an index is there already.
-        NewerFormat, IndexDamaged: the index cannot be read.
+        NewerFormat, OlderFormat, IndexDamaged: the index cannot be read.
     """
     if address is None:
         return Index.temporary(dimensions="auto")

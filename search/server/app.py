@@ -122,7 +122,7 @@ def create_app(
         originals: show the files that documents were read from, and their pages.
 
     Raises:
-        NotAnIndex, NewerFormat, IndexDamaged: an index cannot be read.
+        NotAnIndex, NewerFormat, OlderFormat, IndexDamaged: an index cannot be read.
         BadInput: there is no index, the token is empty, or other machines could read originals without a token.
         ModelError: the cross-encoder cannot be loaded.
     """

@@ -88,7 +88,7 @@ def serve(
 
     Raises:
         CannotListen: the port is taken, or the host is not an address of this machine.
-        NotAnIndex, NewerFormat, IndexDamaged: an index cannot be read.
+        NotAnIndex, NewerFormat, OlderFormat, IndexDamaged: an index cannot be read.
     """
     listening = _bind(host, port)
     port = listening.getsockname()[1]

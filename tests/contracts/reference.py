@@ -36,7 +36,7 @@ from indexer.settings import Meaning, Settings
 from indexer.stores import port
 from indexer.stores.fields.field_types import check_filter
 from indexer.stores.fields.flatten import scalars
-from indexer.stores.hashes import is_of_content, row_hash
+from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.port import (
     BEST_PASSAGES,
     SIDE_SLOTS,
@@ -528,7 +528,7 @@ class ReferenceSnapshot:
             dimensions=self.settings.dimensions,
             unsealed=self.passages,
             bytes=self._vectors.nbytes + sum(len(stored.document.text) for stored in documents),
-            format_version=4,
+            format_version=1,
             history=self.history,
             fields={name: tuple(sorted(known[name] - {"date"})) for name in sorted(known) if name not in COLUMNS},
             dates=tuple(sorted(name for name in known if "date" in known[name] and name not in COLUMNS)),
@@ -549,7 +549,7 @@ class ReferenceSnapshot:
             uri
             for uri, stored in self._state.documents.items()
             if row_hash(stored.document) != stored.hashes.row
-            or (meaning and stored.tokens and not is_of_content(stored.hashes.content, stored.document, meaning))
+            or (meaning and stored.tokens and content_hash(stored.document, meaning) != stored.hashes.content)
         ]
 
 

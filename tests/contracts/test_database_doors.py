@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import psycopg
@@ -191,33 +194,37 @@ def test_a_command_with_a_dsn(command: str, likewise: Callable[..., Any], shelf:
 
 
 @pytest.fixture(scope="module")
-def distributed(shelf: Shelf) -> str:
-    """The address of an index as `likewise distribute` of version 0.1.0 left it: its documents are partitioned."""
-    address = shelf.new("database", "distributed")
-    Index.create(address, dimensions=4).close()
+def older(shelf: Shelf) -> dict[str, str]:
+    """The addresses of a folder and of a database without the mark: they were made before the first release."""
+    addresses = {kind: shelf.new(kind, "older") for kind in shelf.indexes}
+    for address in addresses.values():
+        Index.create(address, dimensions=4).close()
+    with closing(sqlite3.connect(Path(addresses["folder"]) / "catalog.db")) as catalog:
+        catalog.execute("PRAGMA application_id = 0")
     with psycopg.connect(server_uri()) as connection:
         query = "SELECT tables FROM likewise.index WHERE name = %s"
-        ((tables,),) = connection.execute(query, (f"{NAME} distributed",)).fetchall()
-        connection.execute(f"ALTER TABLE {tables}.document RENAME TO document_0")
-        connection.execute(f"CREATE TABLE {tables}.document (LIKE {tables}.document_0) PARTITION BY HASH (id)")
-    return address
+        ((tables,),) = connection.execute(query, (f"{NAME} older",)).fetchall()
+        connection.execute(f"DELETE FROM {tables}.setting WHERE name = 'mark'")
+    return addresses
 
 
+@pytest.mark.parametrize("kind", ["folder", "database"])
 @pytest.mark.parametrize("command", DOORS)
-def test_an_index_over_several_servers_is_refused(
-    command: str, likewise: Callable[..., Any], shelf: Shelf, short: None, distributed: str
+def test_an_index_from_before_the_first_release_is_refused(
+    command: str, kind: str, likewise: Callable[..., Any], shelf: Shelf, short: None, older: dict[str, str]
 ) -> None:
-    line = shelf.line("database", command, DOORS[command].arguments)
-    said = likewise(command, *(distributed if word == shelf.indexes["database"] else word for word in line))
+    line = shelf.line(kind, command, DOORS[command].arguments)
+    said = likewise(command, *(older[kind] if word == shelf.indexes[kind] else word for word in line))
+    address = older[kind] if kind == "folder" else parse_address(older[kind]).shown
     sentence = (
-        f"{parse_address(distributed).shown}: this index was distributed over several servers by an earlier version: "
-        "copy it to one server with that version, then open the copy (likewise copy FROM TO)"
+        f"{address}: was made before the first release of likewise, and cannot be read: index its sources again "
+        f"(likewise index {quote(address)} SOURCE --rebuild replaces it)"
     )
     if command == "doctor":  # it examines an index, and reports what it finds
         findings = [finding["text"] for finding in said.json["findings"] if finding["problem"]]
         assert (said.code, findings) == (1, [sentence])
         return
-    assert (said.code, said.err.splitlines()[-1]) == (2, f"likewise: error: {sentence}")
+    assert (said.code, said.err.splitlines()[-1]) == (3, f"likewise: error: {sentence}")
 
 
 def test_a_dsn_stands_in_the_environment_and_in_an_option(

@@ -25,6 +25,7 @@ OUTCOMES = {
     "NotAnIndex": (2, 503, "index-unavailable"),
     "NotPermitted": (3, 500, "not-permitted"),
     "NothingKnown": (2, 400, "model-error"),
+    "OlderFormat": (3, 500, "older-format"),
     "RecipeMismatch": (2, 400, "recipe-mismatch"),
     "SourceError": (2, 400, "bad-input"),
     "StorageError": (3, 500, "storage"),

@@ -1,6 +1,6 @@
 """Moves the files that an index has read: their paths in a copy of its catalog, and the hashes that cover a path.
 
-Written apart from likewise, by docs/format.md and as the first version did, so that it also pins what is hashed.
+Written apart from likewise, by docs/format.md, so that it also pins what is hashed.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ def move(catalog: Path, before: str, after: str) -> None:
                 " length(?2) + 1) = ?2 || '/'",
                 (after, before),
             )
+        connection.execute("UPDATE setting SET value = replace(value, ?, ?) WHERE name = 'sources'", (before, after))
         for id_, *row, metadata in connection.execute(
             "SELECT id, uri, path, format, modified, metadata FROM document"
         ).fetchall():

@@ -1,9 +1,8 @@
-"""The commands that make a golden state, and the description of the state afterwards, for make_states.py and
-test_states.py.
+"""The commands that follow a state, and the description of the state afterwards, for test_states.py.
 
-A state is what a killed command has left: a folder that holds x.index and what is hidden beside it, or a database with
-its rows and schemas. Everything here goes through the command line and the public `Index`, so that programs of before
-and after a change can be compared.
+A state is what a killed command has left (kill.py): a folder that holds x.index and what is hidden beside it, or a
+database with its rows and schemas. Everything here goes through the command line and the public `Index`, so that
+programs of before and after a change can be compared.
 """
 
 from __future__ import annotations
@@ -196,12 +195,3 @@ def seen(likewise: Likewise, address: str) -> dict[str, Any] | None:
         "hits": [hit["uri"] for hit in hits.json["hits"]],
         "check": likewise("check", address).code,
     }
-
-
-def save(expected: dict[str, dict[str, Any]], path: Path) -> None:
-    """Write outcomes, one line for each script."""
-    states = []
-    for state, scripts in expected.items():
-        lines = ",\n".join(f"  {json.dumps(script)}: {json.dumps(found)}" for script, found in scripts.items())
-        states.append(f"{json.dumps(state)}: {{\n{lines}\n }}")
-    path.write_text("{\n " + ",\n ".join(states) + "\n}\n", encoding="utf-8")

@@ -1,57 +1,96 @@
-"""An index of every format there has been opens, answers as it did, is sound, and takes new documents."""
+"""Indexes that this version does not read: of a newer format, and from before the first release."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
-import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
+from shlex import quote
+from typing import Any
 
-import numpy as np
+import psycopg
 import pytest
+from postgres_server import new_address, remove_index, server_uri
 
-from indexer import Document, Index
-from indexer.errors import NewerFormat
+from indexer import Document, Index, NewerFormat, OlderFormat
+from indexer.stores.addresses.open import open_store
+from indexer.stores.postgres.address import parse_address
 from search import Searcher
 
-sys.path.insert(0, str(Path(__file__).parent))
-from make import COUNT, ROWS
+BEFORE_RELEASE = Path(__file__).parent / "before-release.index"
+"""Made by the first program of this repository. It reports format 1, as indexes of this version do."""
 
-FOLDERS = sorted(Path(__file__).parent.glob("*.index"))
+RECORDS = json.dumps({"id": "a", "text": "fresh bread"}) + "\n" + json.dumps({"id": "b", "text": "cold tea"}) + "\n"
 
 
-@pytest.mark.parametrize("golden", FOLDERS, ids=lambda folder: folder.name)
-def test_an_older_index_opens_answers_and_grows(golden: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "x.index"
-    shutil.copytree(golden, folder)
-    uris = [f"d{i}" for i in range(COUNT)] + ["sealed", "tail"]
-    units = ROWS / np.linalg.norm(ROWS, axis=1, keepdims=True)
-    alive = np.array(uris) != "d7"
-    with Searcher(folder) as searcher:
-        for number in (0, 7, COUNT, COUNT + 1):
-            scores = np.where(alive, units @ units[number], -2)
-            order = np.argsort(-scores)[:5]
-            hits = searcher.search_vector(ROWS[number], 5)
-            assert [hit.uri for hit in hits] == [uris[at] for at in order]
-            assert [hit.score for hit in hits] == pytest.approx(scores[order].tolist(), abs=1e-3)
-        assert searcher.search_vector(ROWS[0], 3, where="even = true and n < 100").matched == 50
-        if golden.name != "version-1.index":  # the days begin with 2020, and every sixth is not written as a date
-            assert searcher.count("day < 2020-01-07") == 5
-            assert searcher.count("day >= 2020-02-01 and day <= 2020-02") == 24
-            assert searcher.count('day = "29.02.2020" or day = 2020-02-29') == 1
-    with Index.open(folder) as index:
-        assert index.check().ok
-        assert {row["kind"] for row in index.info().segments} == {"approximate", "exact"}
-        index.add([Document("new", "text")], vectors=ROWS[:1])
-        index.compact()
-        assert len(index) == COUNT + 2
-        assert index.check().ok
+@pytest.fixture(params=["folder", "database"])
+def older(request: pytest.FixtureRequest, tmp_path: Path, likewise: Callable[..., Any]) -> Iterator[str]:
+    """The address of an index from before the first release. That in a database differs in its mark and version."""
+    if request.param == "folder":
+        shutil.copytree(BEFORE_RELEASE, tmp_path / "x.index")
+        yield str(tmp_path / "x.index")
+        return
+    address = new_address()
+    assert likewise("index", address, "-", stdin=RECORDS).code == 0
+    with psycopg.connect(server_uri(), autocommit=True) as connection:
+        name = parse_address(address).index
+        ((tables,),) = connection.execute("SELECT tables FROM likewise.index WHERE name = %s", (name,)).fetchall()
+        connection.execute(f"DELETE FROM {tables}.setting WHERE name = 'mark'")
+        connection.execute("UPDATE likewise.index SET format_version = 3 WHERE name = %s", (name,))
+    yield parse_address(address).shown
+    store: Any = open_store(address)
+    remove_index(store.engine)
+    store.close()
 
 
 def test_a_newer_index_is_refused_and_left_alone(tmp_path: Path) -> None:
     folder = tmp_path / "x.index"
     Index.create(folder, dimensions=4).close()
-    with sqlite3.connect(folder / "catalog.db") as connection:
+    with closing(sqlite3.connect(folder / "catalog.db")) as connection:
         connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(NewerFormat, match="has format 99 and this likewise reads up to 4: upgrade likewise"):
+    with pytest.raises(NewerFormat, match="has format 99 and this likewise reads up to 1: upgrade likewise"):
         Index.open(folder)
+
+
+def test_an_index_from_before_the_first_release_is_refused_with_one_line(
+    older: str, likewise: Callable[..., Any]
+) -> None:
+    sentence = f"{older}: was made before the first release of likewise, and cannot be read: index its sources again"
+    hint = f"(likewise index {quote(older)} SOURCE --rebuild replaces it)"
+    for command in (["info"], ["search", "bread"], ["index", "-"], ["check", "--repair"], ["remove", "a"], ["compact"]):
+        said = likewise(command[0], older, *command[1:], stdin=RECORDS)
+        assert (said.code, said.err.splitlines()) == (3, [f"likewise: error: {sentence} {hint}"]), command
+    for use in (Index.open, lambda address: Index.open(address, create=True), lambda address: len(Searcher(address))):
+        with pytest.raises(OlderFormat) as refused:
+            use(older)
+        assert str(refused.value) == sentence
+
+
+def test_a_rebuild_replaces_an_index_from_before_the_first_release(older: str, likewise: Callable[..., Any]) -> None:
+    assert likewise("index", older, "missing", "--rebuild").code == 2
+    with pytest.raises(OlderFormat):  # the failed run has left it
+        Index.open(older)
+    said = likewise("index", older, "-", "--rebuild", "--json", stdin=RECORDS)
+    assert (said.code, said.json["indexed"]) == (0, 2)
+    note = f"{older}: was made before the first release, and none of it was taken over"
+    assert note in said.json["notes"]
+    with Index.open(older) as index:
+        assert (index.info().format_version, index.check().problems) == (1, ())
+        assert [document.uri for document in index] == ["a", "b"]
+        assert index.add([Document("c", "snow")]).added == ("c",)
+    assert [hit["uri"] for hit in likewise("search", older, "bread", "-k", "1", "--json").json["hits"]] == ["a"]
+    assert note not in likewise("index", older, "-", "--rebuild", "--json", stdin=RECORDS).json["notes"]
+
+
+def test_vectors_of_another_model_go_with_an_index_from_before_the_first_release(
+    tmp_path: Path, likewise: Callable[..., Any]
+) -> None:
+    folder = tmp_path / "x.index"
+    shutil.copytree(BEFORE_RELEASE, folder)
+    shutil.copytree(BEFORE_RELEASE, folder / "previous")
+    assert likewise("index", folder, "-", "--rebuild", stdin=RECORDS).code == 0
+    assert not (folder / "previous").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["x.index"]

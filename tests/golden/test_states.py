@@ -1,7 +1,7 @@
-"""Work that killed commands of an earlier version left is completed or undone, as that version would have done.
+"""Work that killed commands left is completed or undone.
 
-make_states.py has made the states in states/, and has recorded what the version that made them did to each: what its
-readers saw, and what each command left. Here the same commands leave the same index, and no more behind it.
+kill.py leaves the states. states/ has a record of what an earlier program did to each: what its readers saw, and what
+each command left. Here the same commands leave the same index, and no more behind it.
 """
 
 from __future__ import annotations
@@ -14,21 +14,23 @@ import os
 import shutil
 import signal
 import sys
-import tarfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from postgres_server import server_uri
 
 from indexer import Index
 from indexer.stores.local.disk import failpoint
 
 sys.path.insert(0, str(Path(__file__).parent))
+from kill import make
 from states import (
     CYRILLIC,
     DATABASE_STATES,
@@ -59,21 +61,25 @@ def cases(states: dict[str, tuple[str, ...]], quick: set[tuple[str, str]]) -> li
 
 
 @pytest.fixture(scope="module")
-def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All states, each folder and each dump of a database under its name."""
-    root = tmp_path_factory.mktemp("states")
-    for archive in HERE.glob("*.tar.xz"):
-        with tarfile.open(archive) as tar:
-            tar.extractall(root, filter="data")
-    return root
+def made_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Returns the folder of a state, which is made once. Nobody changes it."""
+
+    @cache
+    def make_once(name: str) -> Path:
+        folder = tmp_path_factory.mktemp("states") / "made"
+        folder.mkdir()
+        make(FolderState(folder), name)
+        return folder
+
+    return make_once
 
 
 @pytest.fixture
-def folder_state(unpacked: Path, tmp_path: Path) -> Callable[[str], FolderState]:
+def folder_state(made_folder: Callable[[str], Path], tmp_path: Path) -> Callable[[str], FolderState]:
     """Returns a copy of a state in a folder."""
 
     def copy(name: str) -> FolderState:
-        shutil.copytree(unpacked / name, tmp_path / "state")
+        shutil.copytree(made_folder(name), tmp_path / "state")
         return FolderState(tmp_path / "state")
 
     return copy
@@ -82,30 +88,49 @@ def folder_state(unpacked: Path, tmp_path: Path) -> Callable[[str], FolderState]
 _NUMBERS = itertools.count()
 
 
-@pytest.fixture
-def database_state(unpacked: Path) -> Iterator[Callable[[str], DatabaseState]]:
-    """Returns a state in a database of its own."""
+@pytest.fixture(scope="module")
+def new_database() -> Iterator[Callable[..., str]]:
+    """Returns the name of a new database, empty or as a copy of another one."""
     import psycopg
-    from postgres_server import server_uri
 
-    uri, made = server_uri(), list[str]()
+    made: list[str] = []
 
-    def restore(name: str) -> DatabaseState:
-        database = f"state {os.getpid()} {next(_NUMBERS)}"
-        with closing(psycopg.connect(uri, autocommit=True)) as connection:
-            connection.execute(f'CREATE DATABASE "{database}"')
-        made.append(database)
-        server, _, options = uri.partition("?")
-        state = DatabaseState(f"{server.rpartition('/')[0]}/{quote(database)}?{options}")
-        with closing(psycopg.connect(state.uri, autocommit=True)) as connection:
-            connection.execute("CREATE EXTENSION vector SCHEMA public")
-            connection.execute((unpacked / f"{name}.sql").read_bytes())
-        return state
+    def create(template: str = "template0") -> str:
+        made.append(f"state {os.getpid()} {next(_NUMBERS)}")
+        with closing(psycopg.connect(server_uri(), autocommit=True)) as connection:
+            connection.execute(f'CREATE DATABASE "{made[-1]}" TEMPLATE "{template}"')
+        return made[-1]
 
-    yield restore
-    with closing(psycopg.connect(uri, autocommit=True)) as connection:
+    yield create
+    with closing(psycopg.connect(server_uri(), autocommit=True)) as connection:
         for database in made:
             connection.execute(f'DROP DATABASE "{database}" WITH (FORCE)')
+
+
+def state_in(database: str) -> DatabaseState:
+    server, _, options = server_uri().partition("?")
+    return DatabaseState(f"{server.rpartition('/')[0]}/{quote(database)}?{options}")
+
+
+@pytest.fixture(scope="module")
+def made_database(new_database: Callable[..., str]) -> Callable[[str], str]:
+    """Returns the database of a state, which is made once. Nobody changes it."""
+
+    @cache
+    def make_once(name: str) -> str:
+        database = new_database()
+        make(state_in(database), name)
+        return database
+
+    return make_once
+
+
+@pytest.fixture
+def database_state(
+    made_database: Callable[[str], str], new_database: Callable[..., str]
+) -> Callable[[str], DatabaseState]:
+    """Returns a copy of a state in a database of its own."""
+    return lambda name: state_in(new_database(made_database(name)))
 
 
 def left_behind(names: list[str]) -> Counter[str]:

@@ -367,7 +367,7 @@ def test_a_newer_format_is_refused(index: Index) -> None:
     with sqlite3.connect(Path(store_of(index).address) / "catalog.db") as catalog:
         catalog.execute("PRAGMA user_version = 99")
     catalog.close()
-    with pytest.raises(NewerFormat, match="format 99 and this likewise reads up to 4: upgrade"):
+    with pytest.raises(NewerFormat, match="format 99 and this likewise reads up to 1: upgrade"):
         Index.open(Path(store_of(index).address))
 
 
@@ -427,7 +427,7 @@ def test_compact_keeps_what_is_there_and_frees_the_rest(index: Index) -> None:
 def test_info_counts(index: Index) -> None:
     index.add([DOCUMENT, Document("b", " ".join(f"w{i}" for i in range(100)))])
     info = index.info()
-    assert (info.documents, info.dimensions, info.format_version) == (2, 64, 4)
+    assert (info.documents, info.dimensions, info.format_version) == (2, 64, 1)
     assert info.passages == snapshot_of(index).vectors_of("b").shape[0] + 1  # type: ignore[union-attr]
     assert info.tokens >= 100 + 4 + 2 * info.passages
     assert info.fields == {"tags": ("text",), "year": ("number",)}

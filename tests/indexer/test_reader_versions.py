@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
-import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from older_formats import forget_readers
 from opened import snapshot_of, store_of
 from postgres_server import new_address, remove_index
 from word_encoder import WordEncoder
@@ -19,7 +16,6 @@ from word_encoder import WordEncoder
 from indexer import Index
 from indexer.indexing.ingest import Run, Summary
 from indexer.ledger import NO_REASON, Code
-from indexer.passages import cut
 from indexer.sources import ReadOptions, open_sources
 from indexer.sources.content import Content, Unreadable
 from indexer.sources.extractor import EXTRACTOR
@@ -28,10 +24,7 @@ from indexer.sources.recorded import changes, record
 from indexer.stores.addresses.open import open_store
 from indexer.stores.port import LedgerRow
 
-BASE64 = base64.b64encode(random.Random(3).randbytes(1600)).decode()
-
 CHANGED = "read again because their reader has changed: "
-UNKNOWN = "read again because this index did not say how they were read: "
 
 
 @pytest.fixture(params=["folder", "postgres"])
@@ -107,24 +100,6 @@ def test_the_files_of_a_changed_reader_are_read_again_and_only_a_changed_text_is
     assert run(index, notes)[1] == ()
 
 
-def test_an_index_that_does_not_name_its_readers_reads_every_file_once_more(
-    index: Index, address: Path | str, encoder: WordEncoder, notes: Path
-) -> None:
-    run(index, notes)
-    forget_readers(address)
-    assert {row.reader for row in rows(index).values()} == {""}
-    assert list(snapshot_of(index).noted()) == []
-    encoder.seen.clear()
-    summary, said = run(index, notes)
-    assert (counts(summary), said, encoder.seen) == ({"unchanged": 3}, (f"{UNKNOWN}3 files",), [])
-    assert sorted(row.reader for row in rows(index).values()) == [
-        reader_of("markdown"),
-        reader_of("markdown"),
-        "text/1",
-    ]
-    assert run(index, notes)[1] == ()
-
-
 def test_a_document_stays_if_its_new_reader_fails(index: Index, notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> Content:
         raise Unreadable(Code.READER_FAILED("markdown", "bug"))
@@ -164,28 +139,6 @@ def test_a_file_that_becomes_several_documents_loses_its_single_one_in_the_same_
     assert seen == [["box#1", "box#2"]]
     assert sorted(rows(index)) == ["box#1", "box#2", "box.txt:3"]
     assert counts(run(index, box.parent)[0]) == {"unchanged": 2, "failed": 1}
-
-
-def test_a_document_whose_passages_differ_by_a_later_rule_is_embedded_again(
-    index: Index, address: Path | str, encoder: WordEncoder, notes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (notes / "beta.md").write_text("---\ntags: [b]\n---\nthe text of beta")
-    (notes / "gamma.txt").write_text(f"the text of gamma {BASE64}")
-    (notes / "picture.md").write_text(f"the text of [a picture](data:image/png;base64,{BASE64})")
-    with monkeypatch.context() as earlier:
-        earlier.setattr(cut, "LATER_RULES", {})
-        earlier.setattr(cut, "left_out_ranges", lambda text, format_: [])
-        run(index, notes)
-    hashes = dict(snapshot_of(index).hashes())
-    forget_readers(address)
-    assert index.check().problems == ()  # the hashes are those of the rules of their time
-    encoder.seen.clear()
-    assert counts(run(index, notes)[0]) == {"indexed": 2, "unchanged": 2}
-    assert sorted(encoder.seen) == ["beta the text of beta", "gamma the text of gamma"]
-    changed = {Path(uri).name for uri, hash_ in snapshot_of(index).hashes().items() if hashes[uri] != hash_}
-    assert changed == {"beta.md", "gamma.txt"}
-    assert index.check().problems == ()
-    assert counts(run(index, notes)[0]) == {"unchanged": 4}
 
 
 def test_the_ledger_shows_readers_and_notes(tmp_path: Path, likewise: Any) -> None:

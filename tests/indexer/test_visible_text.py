@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import re
-import sqlite3
-from contextlib import closing
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -454,32 +451,6 @@ def test_an_index_embeds_and_finds_what_is_visible(tmp_path: Path, encoder: Any)
             after = [searcher.search("bread salt plain baked", mode="words", passages=True).as_json()]
         assert after == before
         assert index.add(documents).unchanged == ("rst", "md", "txt", "only")
-
-
-def test_words_of_earlier_passages_are_written_again_as_they_were(tmp_path: Path, encoder: Any) -> None:
-    earlier, later = (Document(uri, "Bread is `baked <http://oven>`_.", format="rst") for uri in ("earlier", "later"))
-    with Index.create(tmp_path / "x.index", encoder) as index:
-        index.add([earlier])
-    with closing(sqlite3.connect(tmp_path / "x.index" / "catalog.db", isolation_level=None)) as catalog:
-        # As a version that did not leave targets out has made it.
-        catalog.execute("DROP TABLE whole_text")
-        catalog.execute("DELETE FROM _sqlite_migrations WHERE name = 'whole_text'")
-        catalog.execute("DELETE FROM word_index")
-
-    def found() -> list[str]:
-        with Searcher(tmp_path / "x.index", encoder) as searcher:
-            return [hit.uri for hit in searcher.search("oven", mode="words")]
-
-    assert found() == ["earlier"]
-    with Index.open(tmp_path / "x.index", encoder) as index:
-        index.add([later])
-        assert found() == ["earlier"]
-        index.compact()
-        assert found() == ["earlier"]
-        assert index.add([earlier]).unchanged == ("earlier",)
-        index.add([replace(earlier, text=f"{earlier.text} Hot.")])
-        index.compact()
-        assert found() == []
 
 
 def test_the_shell_shows_what_is_visible_and_json_the_passage(tmp_path: Path, likewise: Any) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from word_encoder import WordEncoder
 
 from indexer import Document, Index
-from indexer.settings import PROBE_VERSION, Probed
+from indexer.settings import Probed
 from indexer.stores.reading.candidates import best_passages
 from search import Searcher
 from search.fusion import CosineStatistics, fuse, mean_with_best, probed_words_bias, unread_words_bias, words_weight
@@ -37,7 +37,7 @@ def test_the_whole_weight_on_one_leg_is_that_leg(weight: float, best: int) -> No
 
 
 def bias_of(words: float, dense: float, questions: int = 200) -> float:
-    return probed_words_bias(Probed(words, dense, questions, PROBE_VERSION))
+    return probed_words_bias(Probed(words, dense, questions))
 
 
 def test_the_weight_follows_its_formula() -> None:
@@ -62,12 +62,6 @@ def test_words_weigh_more_for_questions_that_the_tokenizer_cuts_into_pieces() ->
     assert [unread_words_bias(pieces) for pieces in (0.5, 1.0, 1.2)] == [0, 0, 0]
     assert unread_words_bias(2.0) == pytest.approx(1.5 * math.log(2 / 1.2))
     assert unread_words_bias(7.0) == 1.1
-
-
-def test_an_index_that_an_earlier_version_measured_keeps_its_ranking() -> None:
-    stored = Probed.from_json('{"words": 0.8, "dense": 0.2, "questions": 200}')
-    assert stored.version == 1
-    assert probed_words_bias(stored) == pytest.approx(2 * math.log(0.9 / 0.3))
 
 
 def test_words_weigh_less_with_a_higher_z_score_of_the_best_passage_and_with_a_longer_question() -> None:

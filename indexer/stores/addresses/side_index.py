@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from shlex import quote
 
-from indexer.errors import IndexDamaged, Message, NewerFormat, NotAnIndex
+from indexer.errors import IndexDamaged, Message, NewerFormat, NotAnIndex, OlderFormat
 from indexer.stores.port import SIDE_SLOTS, SideSlot
 from indexer.stores.reading.store import Store
 
@@ -42,7 +42,7 @@ def describe_side_index(store: Store) -> SideIndex | None:
                     info, recipe = snapshot.info(), snapshot.settings.recipe
             except NotAnIndex:  # another process has just removed it, or switched to it
                 continue
-            except (IndexDamaged, NewerFormat) as error:
+            except (IndexDamaged, NewerFormat, OlderFormat) as error:
                 return SideIndex(slot, problem=str(error))
             return SideIndex(slot, str(recipe), info.documents, info.passages, info.bytes)
     return None

@@ -32,13 +32,7 @@ from indexer.filters.tree import (
 FieldTypes: TypeAlias = Mapping[str, Collection[Type]] | None
 """The types of each field that some document has; None if the index has no document.
 
-A field of dates has the types "date" and "text". An index that keeps dates also has `KEEPS_DATES`.
-"""
-
-KEEPS_DATES: Mapping[str, frozenset[Type]] = {"modified": frozenset({"date", "text"})}
-"""Part of the types of an index that reads dates: the document's own time may be compared with a date.
-
-An index of format 1 does not have this part, and compares dates as text.
+A field of dates has the types "date" and "text".
 """
 
 
@@ -87,14 +81,12 @@ def resolve(where: Compare | In, types: FieldTypes) -> Compare | In:
 
     Where the field holds dates, a text that reads as a date, and names a month at least, is compared as one. A whole
     number of four digits is a year there, if the field holds no numbers. For `=`, `!=`, `in` and `not in` the same text
-    is equal too. Where the index keeps no dates, dates are compared as text.
+    is equal too.
 
     Raises:
         FilterError: the field is unknown, or nowhere has a value of such a type.
     """
     name, values = where.field, where.values if isinstance(where, In) else (where.value,)
-    if types is not None and "modified" not in types:  # see KEEPS_DATES
-        values = tuple(value.text if isinstance(value, Date) else value for value in values)
     if not values:
         expect(name, None, types)
     kinds = _types_of(name, types)
@@ -126,10 +118,13 @@ def as_date(value: Value, kinds: Collection[Type]) -> Date | None:
     return None if date is None or date.precision == "year" else date
 
 
+_TIME: tuple[Type, ...] = ("date", "text")
+_TEXT: tuple[Type, ...] = ("text",)
+
+
 def _types_of(name: str, types: FieldTypes) -> Collection[Type]:
     if name in COLUMNS:
-        text: frozenset[Type] = frozenset({"text"})
-        return (KEEPS_DATES if types is None else types).get(name, text)
+        return _TIME if name == "modified" else _TEXT
     return (types or {}).get(name, ())
 
 
@@ -163,14 +158,14 @@ def expect(name: str, value: Value | None, types: FieldTypes) -> None:
         name == "modified"
         and isinstance(value, str)
         and not isinstance(value, ExactText)
-        and not (_YEAR.match(value) or ("date" in known and as_date(value, known)))
+        and not (_YEAR.match(value) or as_date(value, known))
     )
     if known and (value is None or type_of(value) in known) and not is_wrong_time:
         return
     if known and value is not None:
         examples = [example for kind, example in _EXAMPLES.items() if kind in known]
         if name == "modified":
-            examples = [_EXAMPLES["date"] if "date" in known else 'a date in quotes such as "2026-01-31"']
+            examples = [_EXAMPLES["date"]]
         example = " or ".join(examples)
         comparison = f"field {one_line(name, 80)} cannot be compared with {one_line(show(value), 80)}"
         reason = ", as it holds no date" if isinstance(value, Date) else ""

@@ -13,7 +13,6 @@ from indexer.errors import IndexDamaged, count_of
 from indexer.settings import Meaning
 from indexer.stores.local import seal
 from indexer.stores.local.catalog import queries
-from indexer.stores.local.catalog.connections import DATES_SINCE, GENERATION_SINCE
 from indexer.stores.local.catalog.generation import loss, problem_of_file
 from indexer.stores.local.catalog.views import Part, View, Views
 from indexer.stores.local.disk.drafts import notes_on_abandoned
@@ -73,7 +72,7 @@ def find(view: View, folder: Path, meaning: Meaning | None) -> Findings:
     Args:
         meaning: what the hashes of embedded content were made with; None leaves those out.
     """
-    damaged, wrong_fields = wrong_documents(view, meaning, dates=queries.format_version(view) >= DATES_SINCE)
+    damaged, wrong_fields = wrong_documents(view, meaning)
     word_problems, word_notes = word_files.check(view, folder)
     return Findings(
         damaged=damaged,
@@ -130,7 +129,7 @@ def _notes(view: View, folder: Path) -> list[str]:
     """Return facts that are not problems: orphaned files, unreadable settings, an unfinished run."""
     named = {row.recorded.file for row in queries.segments(view)}
     orphans = sum(path.stem not in named for path in (folder / "segments").glob("*"))
-    problem = problem_of_file(folder, may_lack=queries.format_version(view) < GENERATION_SINCE)
+    problem = problem_of_file(folder)
     notes = [f"the file generation {problem}, so commits that are missing would go unnoticed"] if problem else []
     notes += (
         [f"{count_of(orphans, 'file')} in segments/ without an owner; the next writer removes what is unused"]

@@ -77,7 +77,7 @@ class LocalEngine:
 
     @contextmanager
     def exclusive(self, *, wait: bool = True, listener: Listener = SILENT) -> Iterator[None]:
-        with self.open().writer(wait=wait, listener=listener):
+        with self.open().locked(wait, listener):
             self._is_exclusive, outer = True, self._is_exclusive
             try:
                 yield

@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from indexer.deadline import NEVER, Deadline
-from indexer.errors import NotAnIndex
+from indexer.errors import NotAnIndex, OlderFormat
 from indexer.listener import SILENT, Listener
 from indexer.stores.local import slots
 from indexer.stores.local.catalog import generation
@@ -66,9 +66,9 @@ class LocalStore(Store):
             yield LocalView(view.connection, view.state, view.lost, self._folder, self._words)
 
     @contextmanager
-    def writer(self, *, wait: bool = True, listener: Listener = SILENT) -> Iterator[LocalWriter]:
-        from indexer.stores.local.writer import LocalWriter  # only writers need it
-
+    def locked(self, wait: bool, listener: Listener) -> Iterator[None]:
+        """Hold the writer lock without a writer, which needs a catalog that can be read. Errors are those of
+        `writer`."""
         if not has_catalog(self._folder):
             raise NotAnIndex(f"{self._folder}: is no longer an index")
         if self._process != os.getpid():
@@ -76,6 +76,14 @@ class LocalStore(Store):
         with self._lock.hold(wait=wait, listener=listener):
             if self._writer is None:
                 slots.complete(self._folder.resolve())
+            yield
+
+    @contextmanager
+    def writer(self, *, wait: bool = True, listener: Listener = SILENT) -> Iterator[LocalWriter]:
+        from indexer.stores.local.writer import LocalWriter  # only writers need it
+
+        with self.locked(wait, listener):
+            if self._writer is None:
                 self._writer = LocalWriter(self._folder, self._views)
             self._depth, process = self._depth + 1, self._process
             try:
@@ -109,6 +117,7 @@ class LocalStore(Store):
             return copy_store(self._views, folder)
 
     def lost_commits(self) -> int:
-        """Return how many acknowledged commits are missing."""
-        with self._views.view() as view:
+        """Return how many acknowledged commits are missing; 0 in an index that is of no format that can be read."""
+        with suppress(OlderFormat), self._views.view() as view:
             return view.lost
+        return 0

@@ -13,7 +13,6 @@ from indexer.filters.tree import Where
 from indexer.records import Vector
 from indexer.settings import Meaning
 from indexer.stores.local.catalog import queries
-from indexer.stores.local.catalog.connections import NOTES_SINCE
 from indexer.stores.local.catalog.generation import loss
 from indexer.stores.local.catalog.views import View
 from indexer.stores.local.disk.drafts import size_of
@@ -35,12 +34,6 @@ class LocalView(View):
     def notes(self) -> tuple[str, ...]:
         missing = (loss(self.folder, self.lost),) if self.lost else ()
         return (*missing, *self.state.notes)
-
-    def has_origins(self) -> bool:
-        return bool(self.rows("SELECT 1 FROM sqlite_master WHERE name = 'origin'"))
-
-    def has_notes(self) -> bool:
-        return queries.format_version(self) >= NOTES_SINCE
 
     def select(self, where: Where | None, limit: Limit | None = None) -> LocalSelection:
         return LocalSelection(self, where, limit)

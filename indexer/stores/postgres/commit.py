@@ -13,7 +13,7 @@ from typing import Any
 from psycopg import errors, sql
 
 from indexer.errors import BadInput, Message, NotAnIndex, NotPermitted
-from indexer.ledger import STORED_LEFT_OUT, Code, from_stored, notes_stored
+from indexer.ledger import STORED_LEFT_OUT, Code, notes_stored
 from indexer.records import Changes, Stamp
 from indexer.settings import Settings
 from indexer.stores.commits import changed_settings, changes_of, passage_rows, settings_of
@@ -54,7 +54,7 @@ class Commit:
         # The index was replaced while this writer waited, or while the vectors to be written were made.
         if read_row(connection, views.address).tables != row.tables or row.tables != (tables or row.tables):
             raise NotAnIndex(f"{views.address.shown}: was replaced by another index; run it again")
-        schema.require_format(row)
+        schema.require_format(row, views.address)
         commit = cls(connection, views, row.tables)
         if commit._distributed:
             commit._wait_until_whole(row.generation)
@@ -138,27 +138,13 @@ class Commit:
                     f": likewise compact {shlex.quote(with_role(address, owner))}",
                 )
             )
-        # The lock on the table makes another writer that also finds this format wait, and then find the rows migrated.
+        # The lock on a table makes another writer that also finds this format wait, and then find the rows migrated.
         # It comes before that on the row in the registry, as in every commit.
-        self._run(
-            "ALTER TABLE {tables}.ledger ADD COLUMN IF NOT EXISTS reader text NOT NULL DEFAULT '',"
-            " ADD COLUMN IF NOT EXISTS notes text NOT NULL DEFAULT ''"
-        )
+        for migration in schema.MIGRATIONS[version - 1 :]:
+            self._run(migration)
         self._connection.execute(
             "UPDATE likewise.index SET format_version = %s WHERE name = %s",
             (schema.FORMAT_VERSION, self._views.address.index),
-        )
-        if version < 2:
-            self._store_codes()
-
-    def _store_codes(self) -> None:
-        """Store the codes of reasons, where the ledger of format 1 has their sentences."""
-        found = self._run("SELECT id, reason FROM {tables}.ledger WHERE reason <> '' ORDER BY id FOR UPDATE")
-        self._run(
-            "UPDATE {tables}.ledger l SET reason = given.reason FROM unnest(%s::bigint[], %s::text[])"
-            " AS given (id, reason) WHERE l.id = given.id",
-            [id_ for id_, _ in found],
-            [from_stored(reason).stored() for _, reason in found],
         )
 
     # documents

@@ -124,7 +124,7 @@ class PostgresEngine:
                     hold(guard, self._address, self._name(slot))
                 with guard.transaction():
                     tables = create_tables(guard, settings.dimensions, rows, shards)
-                    register(guard, self._name(slot), tables, shards)
+                    register(guard, self._name(slot), tables)
         if slot in SIDE_SLOTS:
             self._release()
         return self.open(slot)

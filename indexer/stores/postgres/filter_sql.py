@@ -20,7 +20,6 @@ from indexer.filters.like import folding, in_sql
 from indexer.filters.operators import Op
 from indexer.filters.prefix import end_of_prefix
 from indexer.filters.tree import COLUMNS, Scalar, Type, Value
-from indexer.stores.fields.field_types import KEEPS_DATES
 from indexer.stores.fields.filter_sql import Sql, join_row
 from indexer.stores.fields.flatten import Row
 from indexer.stores.postgres.connections import DeadlineConnection
@@ -71,7 +70,7 @@ def read_field_types(
     Args:
         rows: runs a statement over the tables of the index.
     """
-    types: dict[str, frozenset[Type]] = dict(KEEPS_DATES)
+    types: dict[str, frozenset[Type]] = {}
     if distributed:  # where no table of the coordinator can be compared with those of the nodes
         ids = {id_ for (id_,) in rows("SELECT DISTINCT field_id FROM {tables}.field_value")}
         used = [row for row in rows("SELECT name, type, id FROM {tables}.field") if row[2] in ids]

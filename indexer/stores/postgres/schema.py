@@ -1,8 +1,7 @@
 """The tables: one schema `likewise` with a row for each index, and a schema of its own for the tables of each.
 
 Every table of an index begins with its schema's name, so that an index is dropped, renamed or granted as a whole, and
-its graph holds no other index's passages. Migrations are numbered; `format_version` of an index names the last that it
-has. docs/postgres.md explains the tables.
+its graph holds no other index's passages. docs/postgres.md explains the tables.
 """
 
 from __future__ import annotations
@@ -17,18 +16,19 @@ from typing import LiteralString
 
 from psycopg import errors, sql
 
-from indexer.errors import BadInput, Message, NewerFormat, NotPermitted
+from indexer.errors import BadInput, NewerFormat, NotPermitted, older_format
 from indexer.stores.postgres.address import Address
 from indexer.stores.postgres.connections import MIN_PGVECTOR, DeadlineConnection, extension_schema
 
-FORMAT_VERSION = 3
+MIGRATIONS: list[LiteralString] = []
+"""The statement that leads from each format to the next one. It locks a table, so that another writer waits, and it may
+be run twice."""
 
-DISTRIBUTED_FORMAT_VERSION = 4
-"""Format of an index on several nodes of Citus. A version of likewise that does not know them refuses it: it would
-write without the number of the commit on each shard."""
+FORMAT_VERSION = 1
+"""The newest format that this version reads (`format_version` in the registry)."""
 
-NOTES_SINCE = 3
-"""The first format in which the ledger has the readers of files and notes on what was not read."""
+MARK = {"mark": "likewise"}
+"""Setting of every index. Indexes from before the first release lack it."""
 
 MAX_DIMENSIONS = 16_000
 """Widest halfvec that a column holds."""
@@ -116,8 +116,8 @@ CREATE TABLE {tables}.ledger (
     state   text NOT NULL,                     -- indexed | unchanged | updated | skipped | failed | gone
     reason  text NOT NULL,                     -- JSON object: code, arguments, line; empty without a reason
     run     bigint NOT NULL,
-    reader  text NOT NULL DEFAULT '',          -- format and version, such as pdf/2; empty: not opened, or not known
-    notes   text NOT NULL DEFAULT ''           -- what was not read: JSON list of objects as in `reason`, or empty
+    reader  text NOT NULL,                     -- format and version, such as pdf/2; empty if it was not opened
+    notes   text NOT NULL                      -- what was not read: JSON list of objects as in `reason`, or empty
 );
 CREATE INDEX ledger_file ON {tables}.ledger (file_id);
 CREATE INDEX ledger_uri ON {tables}.ledger (key);
@@ -185,8 +185,8 @@ class Row:
     finished_run: int
     ef_search: int | None
     commit: int | None = None
-    """A random number that distinguishes the commit from another commit of the same number. It is None if an earlier
-    likewise made the commit, or if the number was not read."""
+    """A random number that distinguishes the commit from another commit of the same number. It is None before the
+    first commit, in a new copy, and if the number was not read."""
 
 
 READ_ROW = (
@@ -210,17 +210,8 @@ def _compose(text: str, tables: str, names: Mapping[str, sql.Composable]) -> sql
     return sql.SQL(text).format(tables=sql.Identifier(tables), **_COLUMNS, **names)
 
 
-_COLUMNS = {
-    "key": sql.SQL("key"),
-    "stop": sql.SQL("stop"),
-    "number": sql.SQL("number"),
-    "text": sql.SQL("text"),
-    "floor": sql.SQL("floor"),
-    "count": sql.SQL("d.passages"),
-    "t": sql.SQL("d"),
-    "texts": sql.SQL(""),
-    "raw": sql.SQL("d.raw"),
-}
+_COLUMNS = {name: sql.SQL(name) for name in ("key", "number", "text", "floor")}
+_COLUMNS |= {"t": sql.SQL("d"), "texts": sql.SQL("")}
 """Names in statements for all engines (`indexer.stores.reading.view`)."""
 
 
@@ -299,32 +290,14 @@ def width(dimensions: int) -> sql.SQL:
     return sql.SQL(f"({int(dimensions)})" if dimensions else "")
 
 
-def require_format(row: Row) -> None:
-    """Raise NewerFormat if a newer likewise wrote the index."""
-    if row.format_version > DISTRIBUTED_FORMAT_VERSION:
+def require_format(row: Row, address: Address, settings: Mapping[str, str] = MARK) -> None:
+    """Raise NewerFormat if a newer likewise wrote the index, or OlderFormat if its settings lack the mark."""
+    if not MARK.items() <= settings.items():
+        raise older_format(address.shown)
+    if row.format_version > FORMAT_VERSION:
         raise NewerFormat(
-            f"index {row.name!r} has format {row.format_version} and this likewise reads up to "
-            f"{DISTRIBUTED_FORMAT_VERSION}: install a newer one"
-        )
-
-
-def require_one_server(connection: DeadlineConnection, address: Address, tables: str) -> None:
-    """Raise BadInput if an earlier likewise put the documents of an index on several servers.
-
-    Its tables of documents are partitioned.
-    """
-    if is_true(
-        connection,
-        "SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
-        " WHERE n.nspname = %s AND c.relname = 'document' AND c.relkind = 'p')",
-        tables,
-    ):
-        raise BadInput(
-            Message(
-                f"{address.shown}: this index was distributed over several servers by an earlier version: copy it to "
-                "one server with that version, then open the copy",
-                " (likewise copy FROM TO)",
-            )
+            f"index {row.name!r} has format {row.format_version} and this likewise reads up to {FORMAT_VERSION}: "
+            "install a newer one"
         )
 
 

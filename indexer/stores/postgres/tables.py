@@ -28,18 +28,18 @@ def create_tables(connection: DeadlineConnection, dimensions: int, settings: Map
         distribute(connection, tables, shards)
     with connection.cursor() as cursor:
         cursor.executemany(
-            schema.statement("INSERT INTO {tables}.setting VALUES (%s, %s)", tables), list(settings.items())
+            schema.statement("INSERT INTO {tables}.setting VALUES (%s, %s)", tables),
+            list((schema.MARK | dict(settings)).items()),
         )
     return tables
 
 
-def register(connection: DeadlineConnection, name: str, tables: str, shards: int) -> None:
+def register(connection: DeadlineConnection, name: str, tables: str) -> None:
     """Name the tables of an index, in the caller's transaction. Raises BadInput if the name is taken."""
-    version = schema.DISTRIBUTED_FORMAT_VERSION if shards else schema.FORMAT_VERSION
     inserted = connection.execute(
         "INSERT INTO likewise.index (name, tables, format_version, history) VALUES (%s, %s, %s, %s)"
         " ON CONFLICT DO NOTHING RETURNING name",
-        (name, tables, version, secrets.token_hex(8)),
+        (name, tables, schema.FORMAT_VERSION, secrets.token_hex(8)),
     ).fetchone()
     if inserted is None:
         raise BadInput(f"index {name!r} exists in this database already")
@@ -115,10 +115,10 @@ def copy_counts(connection: DeadlineConnection, row: schema.Row, name: str) -> N
     """Give a copied index the counts of its original; its history is its own, and it has no graph yet."""
     connection.execute(
         "UPDATE likewise.index SET generation = %s, documents = %s, passages = %s, tokens = %s, run = %s,"
-        " finished_run = %s, format_version = CASE WHEN %s THEN %s ELSE format_version END WHERE name = %s",
+        " finished_run = %s, format_version = %s WHERE name = %s",
         (
             *(row.generation, row.documents, row.passages, row.tokens, row.run, row.finished_run),
-            *(row.format_version < schema.FORMAT_VERSION, row.format_version, name),  # its ledger is of that format
+            *(row.format_version, name),
         ),
     )
     ((tables,),) = connection.execute("SELECT tables FROM likewise.index WHERE name = %s", (name,)).fetchall()
@@ -147,7 +147,7 @@ def create_draft(
     name = f"{index}{schema.DRAFT_MARK}{secrets.token_hex(8)}"
     with connection.transaction():
         tables = create_tables(connection, dimensions, settings, shards)
-        register(connection, name, tables, shards)
+        register(connection, name, tables)
         connection.execute("SELECT pg_advisory_lock(%s, hashtext(%s))", (schema.DRAFT_LOCK, tables))
     return name
 

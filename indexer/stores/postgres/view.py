@@ -15,7 +15,6 @@ from indexer.settings import Meaning
 from indexer.stores.port import CheckReport, Ids
 from indexer.stores.postgres.address import Address
 from indexer.stores.postgres.citus import shard_count, size_of
-from indexer.stores.postgres.schema import NOTES_SINCE
 from indexer.stores.postgres.selection import PostgresSelection
 from indexer.stores.postgres.views import View
 from indexer.stores.postgres.words import WordReplicas
@@ -35,12 +34,6 @@ class PostgresView(View):
     @property
     def notes(self) -> tuple[str, ...]:
         return ()
-
-    def has_origins(self) -> bool:
-        return True
-
-    def has_notes(self) -> bool:
-        return self.state.row.format_version >= NOTES_SINCE
 
     def select(self, where: Where | None, limit: Limit | None = None) -> PostgresSelection:
         return PostgresSelection(self, where, limit)

@@ -156,7 +156,7 @@ class Views:
 
         Raises:
             DeadlinePassed: the time of the question is over.
-            NotAnIndex, NewerFormat, IndexDamaged: there is no index that can be read.
+            NotAnIndex, NewerFormat, OlderFormat, IndexDamaged: there is no index that can be read.
             IndexUnavailable: the server cannot be asked.
         """
         deadline.check()
@@ -217,7 +217,6 @@ class Views:
         row, marks = _read(connection, self.address, begin, tables, distributed=distributed)
         if tables != row.tables:
             connection.execute(schema.statement(_KEEP_TABLES, row.tables))
-            schema.require_one_server(connection, self.address, row.tables)
             row = replace(row, commit=commit_of(connection, row.tables, row.generation))
             if self.is_distributed(connection, row.tables):
                 for text in (*citus.BEGIN, *_SETTINGS):
@@ -232,11 +231,11 @@ class Views:
         state = self._state
         if state is not None and state.row == row:
             return state
-        schema.require_format(row)
         schema.require_all_rows(connection, self.address, row.tables)
         rows = dict(
             connection.execute(schema.statement("SELECT name, value FROM {tables}.setting", row.tables)).fetchall()
         )
+        schema.require_format(row, self.address, rows)
         settings = settings_of(self.address.shown, rows)
         loaded = CommitState(row, settings, self.is_distributed(connection, row.tables))
         if row.documents:

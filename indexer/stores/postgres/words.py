@@ -277,7 +277,7 @@ def _is_part_of(view: View, generation: int, commit: int | None) -> bool:
     It is not if the database was restored to a time before the commit and has had other commits since.
     """
     row = view.state.row
-    if commit is None:  # of an earlier likewise
+    if commit is None:  # it was not known
         return True
     if generation == row.generation:
         return commit == row.commit

@@ -68,27 +68,26 @@ class Findings:
         return CheckReport(remaining.problems, (*done, *remaining.notes))
 
 
-def wrong_documents(view: Rows, meaning: Meaning | None, *, dates: bool = True) -> tuple[list[str], list[str]]:
+def wrong_documents(view: Rows, meaning: Meaning | None) -> tuple[list[str], list[str]]:
     """Return the uris of documents to be embedded again, and of documents whose filter fields differ from their
     metadata.
 
     Args:
         meaning: what the hashes of embedded content were made with; None leaves those out.
-        dates: the format of the index keeps dates.
     """
     damaged = dict.fromkeys([*_documents_with_damaged_passages(view), *unsound_documents(view, meaning)])
-    return list(damaged), list(_documents_with_wrong_fields(view, dates))
+    return list(damaged), list(_documents_with_wrong_fields(view))
 
 
 def _documents_with_damaged_passages(view: Rows) -> Iterator[str]:
     """Yield the uris of documents with a passage that does not match its checksum, and of documents that lack
-    passages, on an engine that counts them."""
+    passages."""
     rows = view.stream(
-        "SELECT d.id, d.uri, {count}, {t}.text, {raw}, p.start, p.{stop}, p.checksum, p.vector"
+        "SELECT d.id, d.uri, d.passages, {t}.text, {t}.raw, p.start, p.stop, p.checksum, p.vector"
         " FROM {tables}.document d{texts} LEFT JOIN {tables}.passage p ON p.document_id = d.id ORDER BY d.id"
     )
     for _, passages in groupby(rows, itemgetter(0)):
-        uri, count, held, sound = "", None, 0, True
+        uri, count, held, sound = "", 0, 0, True
         for _, uri, count, text, raw, start, stop, recorded, vector in passages:  # noqa: B007
             if start is None:  # a document without passages
                 continue
@@ -98,11 +97,11 @@ def _documents_with_damaged_passages(view: Rows) -> Iterator[str]:
                 sound = sound and checksum(whole[start:stop], view.blob_of(vector)) == recorded
             except WRONG_TYPES:
                 sound = False
-        if not sound or count not in (None, held):
+        if not sound or count != held:
             yield uri
 
 
-def _documents_with_wrong_fields(view: Rows, dates: bool) -> Iterator[str]:
+def _documents_with_wrong_fields(view: Rows) -> Iterator[str]:
     stored = view.stream(
         "SELECT v.document_id, f.name, f.type, v.{number}, v.{text} FROM {tables}.field_value v"
         " JOIN {tables}.field f ON f.id = v.field_id ORDER BY v.document_id"
@@ -120,8 +119,7 @@ def _documents_with_wrong_fields(view: Rows, dates: bool) -> Iterator[str]:
             id_, rows = next(groups, (None, ()))
         # Metadata that is not a JSON object does not match the row's hash, and is reported for that.
         with suppress(BadInput, *WRONG_TYPES):
-            expected = scalars(uri, json.loads(metadata))
-            if set(with_dates(expected, modified) if dates else expected) != held:
+            if set(with_dates(scalars(uri, json.loads(metadata)), modified)) != held:
                 yield uri
 
 

@@ -16,7 +16,7 @@ from indexer.errors import IndexDamaged, Message
 from indexer.filters.tree import Where
 from indexer.records import Document, Section, Span, Vector
 from indexer.settings import Meaning
-from indexer.stores.hashes import is_of_content, row_hash
+from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.port import Hashes, Ids, Passage
 from indexer.stores.reading.view import Rows, View
 from indexer.stores.vectors import checksum, to_float32
@@ -33,15 +33,15 @@ _MEMBERS = ", ".join(f"d.{name}" for name in MEMBERS)
 
 _DOCUMENTS = (
     f"SELECT d.id, d.uri, d.tokens, d.content_hash, d.row_hash, {_MEMBERS}"
-    ", {t}.text, {t}.sections, {raw} FROM {tables}.document d{texts}"
+    ", {t}.text, {t}.sections, {t}.raw FROM {tables}.document d{texts}"
 )
 
 _PLACE = ("id", "document_id", "start", "end", "line", "heading", "page")
 """The members of a passage that do not belong to its document, in the order in which they are read."""
 
 _PASSAGES = (
-    "SELECT p.id, p.document_id, p.start, p.{stop}, p.line, p.heading, p.page, p.checksum, p.vector, d.uri, d.row_hash,"
-    " substr({t}.text, p.start + 1, p.{stop} - p.start), {raw}, "
+    "SELECT p.id, p.document_id, p.start, p.stop, p.line, p.heading, p.page, p.checksum, p.vector, d.uri, d.row_hash,"
+    " substr({t}.text, p.start + 1, p.stop - p.start), {t}.raw, "
     + _MEMBERS
     + " FROM {tables}.passage p JOIN {tables}.document d ON d.id = p.document_id{texts} WHERE p.id = ANY(%s)"
 )
@@ -68,7 +68,7 @@ class DocumentRow:
         try:
             if document is None or row_hash(document) != self.row_hash:
                 return False
-            return not (meaning and self.tokens) or is_of_content(self.content_hash, document, meaning)
+            return not (meaning and self.tokens) or content_hash(document, meaning) == self.content_hash
         except WRONG_TYPES:
             return False
 
@@ -147,9 +147,7 @@ def _sound(view: Rows, selected: Sequence[Any]) -> Iterator[tuple[int, Document]
     """
     rows = [_row(row) for row in selected]
     passages: dict[int, list[Any]] = {row.id: [] for row in rows}
-    of_documents = (
-        "SELECT document_id, start, {stop}, checksum, vector FROM {tables}.passage WHERE document_id = ANY(%s)"
-    )
+    of_documents = "SELECT document_id, start, stop, checksum, vector FROM {tables}.passage WHERE document_id = ANY(%s)"
     for document_id, *passage in view.rows_of(of_documents, list(passages)):
         passages[document_id].append(passage)
     for row in rows:
@@ -186,7 +184,7 @@ def spans_and_vectors(view: Rows, document_id: int) -> tuple[tuple[Span, ...], V
     The first passage has the tokens of the whole document, the others have none: they are not stored per passage.
     """
     rows = view.rows(
-        "SELECT p.start, p.{stop}, p.heading, p.page, p.vector, d.tokens FROM {tables}.passage p"
+        "SELECT p.start, p.stop, p.heading, p.page, p.vector, d.tokens FROM {tables}.passage p"
         " JOIN {tables}.document d ON d.id = p.document_id WHERE p.document_id = %s ORDER BY p.id",
         document_id,
     )
@@ -226,8 +224,6 @@ class DocumentReader:
     def origins(self, uris: Iterable[str]) -> dict[str, bytes]:
         """Return `EmbeddedDocument.origin` of the given documents. Documents whose content has changed since are
         omitted."""
-        if not self._view.has_origins():
-            return {}
         return dict(
             self._view.rows_of(
                 "SELECT d.uri, o.origin FROM {tables}.origin o JOIN {tables}.document d ON d.id = o.document_id"

@@ -28,9 +28,8 @@ class LedgerReader:
             )
         }
         noted: dict[int, dict[str, tuple[Reason, ...]]] = {}
-        columns = "reader, notes" if self._view.has_notes() else "'', ''"
         for file_id, uri, state, reason, reader, notes in self._view.stream(
-            f"SELECT file_id, uri, state, reason, {columns} FROM {{tables}}.ledger WHERE state <> 'gone' ORDER BY id"
+            "SELECT file_id, uri, state, reason, reader, notes FROM {tables}.ledger WHERE state <> 'gone' ORDER BY id"
         ):
             _, _, entries, readers = by_id[file_id]
             entries.append((uri, _STATES[state], from_stored(reason)))
@@ -54,9 +53,8 @@ class LedgerReader:
 
     def file_of(self, uri: str) -> tuple[LedgerRow, Stamp] | None:
         """Return the row of a document, and the stamp of its file; None for a document that comes from no file."""
-        columns = "l.reader, l.notes" if self._view.has_notes() else "'', ''"
         selected = self._view.rows(
-            f"SELECT f.path, l.uri, l.state, l.reason, {columns}, f.size, f.mtime_ns, f.inode, f.read_ns"
+            "SELECT f.path, l.uri, l.state, l.reason, l.reader, l.notes, f.size, f.mtime_ns, f.inode, f.read_ns"
             " FROM {tables}.ledger l JOIN {tables}.file f ON f.id = l.file_id WHERE l.{key} = %s",
             self._view.key_of(uri),
         )
@@ -68,21 +66,18 @@ class LedgerReader:
 
     def noted(self) -> Iterator[LedgerRow]:
         """Yield the rows of the ledger that have notes, in the order they were written."""
-        return self._rows("WHERE l.notes <> '' ORDER BY l.id") if self._view.has_notes() else iter(())
+        return self._rows("WHERE l.notes <> '' ORDER BY l.id")
 
     def noted_count(self) -> int:
         """Return the number of rows of the ledger that have notes."""
-        if not self._view.has_notes():
-            return 0
         ((count,),) = self._view.rows("SELECT count(*) FROM {tables}.ledger WHERE notes <> ''")
         return int(count)
 
     def _rows(
         self, selection: str, *parameters: str, read: Callable[..., Iterable[Any]] | None = None
     ) -> Iterator[LedgerRow]:
-        columns = "l.reader, l.notes" if self._view.has_notes() else "'', ''"
         selected = (read or self._view.rows)(
-            f"SELECT f.path, l.uri, l.state, l.reason, {columns}"
+            "SELECT f.path, l.uri, l.state, l.reason, l.reader, l.notes"
             f" FROM {{tables}}.ledger l JOIN {{tables}}.file f ON f.id = l.file_id {selection}",
             *parameters,
         )

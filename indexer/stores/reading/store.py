@@ -138,7 +138,7 @@ class Store(Protocol):
         index, but never a collection. Iterators that the snapshot returns are valid only inside the block.
 
         Raises:
-            NotAnIndex, NewerFormat, IndexDamaged: there is no index that can be read.
+            NotAnIndex, NewerFormat, OlderFormat, IndexDamaged: there is no index that can be read.
         """
         with self._view(deadline) as view:
             yield Snapshot(view)

@@ -7,12 +7,10 @@ written once for all engines (document_rows.py, ledger.py), in this form:
 - `%s` is a parameter, and ` = ANY(%s)` compares with each of several values (`Rows.rows_of`);
 - `{key}` is the column by which a uri is found, in `document` and in `ledger` (`Rows.key_of`);
 - ` = SOME(%s)` compares with each of a list of ids, which is one parameter;
-- `{stop}` is the column for the end of a passage, `{number}` the column for a date or number of a field, and `{text}`
-  that for its text;
+- `{number}` is the column for a date or number of a field, and `{text}` that for its text;
 - `{floor}` stands before a number in parentheses, at least 0, that a cast makes an integer;
-- `{count}` is the number of passages of `document d`, or NULL;
-- `{texts}` stands after `document d` where `{t}.text` and `{t}.sections` are read, and `{raw}`: the text in UTF-8 if
-  the column `text` cannot hold it.
+- `{texts}` stands after `document d` where `{t}.text`, `{t}.sections` and `{t}.raw` are read. The last is the text in
+  UTF-8 if the column `text` cannot hold it.
 """
 
 from __future__ import annotations
@@ -154,12 +152,6 @@ class View(Rows, Protocol):
     @property
     def notes(self) -> tuple[str, ...]:
         """Facts about this state that the caller should know."""
-
-    def has_origins(self) -> bool:
-        """Return whether there is a table `origin`: no writer may have opened this index since there is one."""
-
-    def has_notes(self) -> bool:
-        """Return whether `ledger` has the columns `reader` and `notes`: an index of an earlier format has not."""
 
     def select(self, where: Where | None, limit: Limit | None = None) -> Selection:
         """Return what a filter leaves. Raises FilterError.

@@ -17,16 +17,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from indexer.errors import BadInput, IndexDamaged, NoWords
 from indexer.lazy_property import LazyProperty
-from indexer.stores.words.accents import OWN_LETTERS, fold
+from indexer.stores.words.accents import fold
 
 if TYPE_CHECKING:
     import tantivy
 
-VERSION = 6
+VERSION = 1
 """Version of the rules in this file, accents.py and exact.py. A word index made with another version is rebuilt."""
-
-_VERSION_WITHOUT_FOLDING = 5
-"""Version of the rules for languages whose accents are kept. These rules have changed once less."""
 
 LANGUAGES = {
     **{"ar": "arabic", "da": "danish", "de": "german", "el": "greek", "en": "english", "es": "spanish"},
@@ -133,7 +130,7 @@ class Analysis:
     language: str = "en"
 
     def __str__(self) -> str:
-        return f"{VERSION if self.language in OWN_LETTERS else _VERSION_WITHOUT_FOLDING} {self.language}"
+        return f"{VERSION} {self.language}"
 
     def words(self, text: str) -> list[str]:
         """Return the words of a text as the engine gets them, as often as they occur.

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from indexer.errors import BadInput, count_of, in_shell
+from indexer.errors import BadInput, OlderFormat, count_of, in_shell
 from search.cli.indexing.vector_options import VectorOptions
 from search.cli.terminal.output import number, quoted, say, say_json, shown, warn, warn_of
 from search.cli.terminal.progress import RunProgress
@@ -212,7 +212,7 @@ def open_for_writing(
         The index, and the notes of a rebuild.
     """
     from indexer.indexing.core import IndexCore
-    from indexer.indexing.rebuild import rebuild_index
+    from indexer.indexing.rebuild import rebuild_index, replace_older
     from indexer.stores.addresses.open import create_store, is_store, open_store, require_shards
 
     if not is_store(address):
@@ -227,7 +227,16 @@ def open_for_writing(
             with IndexCore(store, encoder, context) as index:
                 yield index, ()
             return
-    with IndexCore(open_store(address, shards), None, context) as index:
+    store = open_store(address, shards)
+    try:
+        opened = IndexCore(store, None, context)
+    except OlderFormat:
+        if not rebuild:
+            raise
+        with replace_older(store, lambda: options.settings(cache=context.cache), context) as successor:
+            yield successor
+        return
+    with opened as index:
         if not rebuild:
             require_shards(index.store, shards)
         if rebuild:

@@ -240,7 +240,7 @@ def test_info_and_its_ledger(world: Path, shell: Shell) -> None:
         *("segments", "fields", "model", "recipe", "passage_settings", "ledger"),
     }
     assert [info[name] for name in ("documents", "passages", "dimensions", "unsealed", "format_version")] == [
-        *(8, PASSAGES, 32, 0, 4),
+        *(8, PASSAGES, 32, 0, 1),
     ]
     assert info["tokens"] == TOKENS
     assert (info["model"], info["recipe"]["model"]) == (str(world / "tiny"), str(world / "tiny"))

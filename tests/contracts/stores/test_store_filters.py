@@ -37,7 +37,7 @@ from indexer.filters.tree import (
     matches,
     render,
 )
-from indexer.stores.fields.field_types import KEEPS_DATES, check_filter
+from indexer.stores.fields.field_types import check_filter
 from indexer.stores.port import Batch, FieldValues, Sort
 from indexer.stores.reading.store import Store
 
@@ -425,7 +425,7 @@ def snapshot_types(known: Mapping[str, list[Any]]) -> dict[str, Collection[Type]
     for name, values in known.items():
         dates: set[Type] = {"date"} if any(isinstance(value, str) and read_date(value) for value in values) else set()
         types[name] = {kinds[kind(value)] for value in values} | dates
-    return {**KEEPS_DATES, **types}
+    return types
 
 
 FEW = [0, 1, 2, -3, 0.5, 1.0, 2**53, 2**53 + 1, float(2**53), 2**63 - 1, -(2**63), 1e300, 0.1]

@@ -16,7 +16,7 @@ from indexer.filters.dates import read_date
 from indexer.filters.operators import COMPARISONS, TEXT_OPERATORS
 from indexer.filters.parse import parse
 from indexer.filters.tree import And, Compare, Exists, In, Not, Or, TextMatch, Type, Under, Where, matches, render
-from indexer.stores.fields.field_types import KEEPS_DATES, check_filter
+from indexer.stores.fields.field_types import check_filter
 from indexer.stores.fields.filter_sql import compile_where
 from indexer.stores.fields.flatten import scalars, with_dates
 from indexer.stores.local.catalog.filter_sql import TABLES, SqliteDialect, add_functions, erase, read_field_types, write
@@ -118,7 +118,6 @@ def test_sql_finds_what_the_filter_means(
     conn = collection(documents)
     used = ["x", "y", "y.z", "z", "x.y", "metadata.title", "metadata.metadata"]
     anything: dict[str, Collection[Type]] = dict.fromkeys(used, ("number", "boolean", "text", "date"))
-    anything |= KEEPS_DATES
     for where in wheres:
         try:
             sql, resolved = compile_where(where, anything, SqliteDialect()), check_filter(where, anything)
@@ -270,7 +269,7 @@ def test_unread_field_types_and_types(papers: sqlite3.Connection, text: str, mes
 
 def test_fields_are_known_while_a_document_has_them(papers: sqlite3.Connection) -> None:
     assert read_field_types(papers) == {
-        **KEEPS_DATES,
+        "modified": {"date"},
         "year": {"number"},
         "tags": {"text"},
         "draft": {"boolean"},
@@ -284,12 +283,11 @@ def test_fields_are_known_while_a_document_has_them(papers: sqlite3.Connection) 
     erase(papers, [1, 2, 4])
     papers.execute("DELETE FROM document WHERE id <> 3")
     kept = {"year_end": {"text", "date"}, "mixed": {"number"}, "long": {"text"}}
-    assert read_field_types(papers) == {**KEEPS_DATES, **kept}
-    assert read_field_types(papers, keeps_dates=False) == kept
+    assert read_field_types(papers) == kept
     write(papers, [(3, scalars("c", {"mixed": 2}))])
     assert ask(papers, "mixed in (1, 2)") == [3]
     erase(papers, [3])
-    assert read_field_types(papers) == KEEPS_DATES
+    assert read_field_types(papers) == {}
     papers.execute("DELETE FROM document")
     assert read_field_types(papers) is None
     assert ask(papers, "anything = 1 and exists whatever") == []

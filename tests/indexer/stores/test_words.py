@@ -116,7 +116,7 @@ class Kept:
         condition = parse(filter_) if filter_ else None
         with self.store._views.view() as view:
             rows = view.connection.execute(
-                "SELECT p.id, p.document_id, d.uri, p.start, p.end FROM passage p JOIN document d"
+                "SELECT p.id, p.document_id, d.uri, p.start, p.stop FROM passage p JOIN document d"
                 " ON d.id = p.document_id ORDER BY p.id"
             ).fetchall()
         first: dict[int, int] = {}

@@ -237,7 +237,7 @@ def test_ascii_text_is_analysed_as_before() -> None:
         *("run", "parse_json", "on", "httpserver", "v2.3.1", "the", "cat", "cafe", "pars", "json"),
         *("http", "server", "v2", "3", "1", "2.3.1"),
     ]
-    assert [str(Analysis(language)) for language in ("en", "fr", "ar", "none")] == ["6 en", "6 fr", "5 ar", "5 none"]
+    assert [str(Analysis(language)) for language in ("en", "fr", "ar", "none")] == ["1 en", "1 fr", "1 ar", "1 none"]
 
 
 def test_a_word_index_of_an_earlier_version_is_rebuilt_and_scores_as_before(tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_a_word_index_of_an_earlier_version_is_rebuilt_and_scores_as_before(tmp_
         writer_of(index).settle()
         before = snapshot_of(index).words("bread", 5).scores.tolist()
     with closing(sqlite3.connect(tmp_path / "x.index" / "catalog.db")) as catalog:
-        catalog.execute("UPDATE word_index SET analysis = '2 en'")
+        catalog.execute("UPDATE word_index SET analysis = '0 en'")
         catalog.commit()
     with Index.open(tmp_path / "x.index") as index:
         assert snapshot_of(index).words("cafe", 5).matched == 1

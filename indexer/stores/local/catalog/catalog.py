@@ -19,7 +19,7 @@ from indexer.settings import Settings
 from indexer.stores.commits import changed_settings, changes_of
 from indexer.stores.fields.flatten import scalars, with_dates
 from indexer.stores.local.catalog import filter_sql
-from indexer.stores.local.catalog.connections import damaged, write_error
+from indexer.stores.local.catalog.connections import damaged, require_format, write_error
 from indexer.stores.local.catalog.generation import Generation, GenerationFile, loss, read_generation
 from indexer.stores.local.catalog.rows import erase_passages, write_documents, write_passages
 from indexer.stores.local.catalog.schema import atomic, migrate
@@ -52,6 +52,7 @@ class Catalog:
             with self._errors():
                 for name in _PRAGMAS:
                     connection.execute(f"PRAGMA {name}").fetchall()
+                require_format(connection, path.parent)
                 # Before the migrations, whose commits would hide the loss of as many.
                 self._record_loss()
                 migrate(connection)

@@ -31,22 +31,17 @@ from indexer.errors import (
     NotPermitted,
     StorageError,
     in_shell,
+    older_format,
 )
 from indexer.stores.local.catalog.filter_sql import add_functions
 from indexer.stores.local.disk.drafts import notes_on_abandoned
 from indexer.stores.temporary import temporary_folder
 
-FORMAT_VERSION = 4
-"""The newest format this version reads; schema.py writes it."""
+FORMAT_VERSION = 1
+"""The newest format that this version reads (`PRAGMA user_version`); schema.py writes it."""
 
-DATES_SINCE = 2
-"""The first format in which a text that reads as a date has a second row of type date."""
-
-GENERATION_SINCE = 4
-"""The first format in which every writer has made the file `generation`."""
-
-NOTES_SINCE = 4
-"""The first format in which the ledger has the readers of files and notes on what was not read."""
+APPLICATION_ID = 0x6C696B65
+"""The mark of every catalog ("like", `PRAGMA application_id`). Catalogs from before the first release lack it."""
 
 Identity = tuple[int, ...]
 
@@ -152,7 +147,7 @@ def open_catalog(catalog: Path, mode: str) -> CatalogConnection:
         mode: parameters of an SQLite URI, such as "mode=ro".
 
     Raises:
-        NewerFormat, IndexDamaged, IndexUnavailable: it cannot be read.
+        NewerFormat, OlderFormat, IndexDamaged, IndexUnavailable: it cannot be read.
     """
     connection = None
     try:
@@ -163,17 +158,26 @@ def open_catalog(catalog: Path, mode: str) -> CatalogConnection:
             check_same_thread=False,
             factory=CatalogConnection,
         )
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-    except sqlite3.DatabaseError as error:
+        require_format(connection, catalog.parent)
+    except BaseException as error:
         if connection is not None:
             connection.close()
-        raise read_error(catalog, error) from error
-    if version > FORMAT_VERSION:
-        connection.close()
-        raise NewerFormat(
-            f"{catalog.parent}: has format {version} and this likewise reads up to {FORMAT_VERSION}: upgrade likewise"
-        )
+        if isinstance(error, sqlite3.DatabaseError):
+            raise read_error(catalog, error) from error
+        raise
     return connection
+
+
+def require_format(connection: sqlite3.Connection, folder: Path) -> None:
+    """Raise NewerFormat or OlderFormat unless this version reads the catalog of a folder. It may be empty."""
+    (mark,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version and mark != APPLICATION_ID:
+        raise older_format(str(folder))
+    if version > FORMAT_VERSION:
+        raise NewerFormat(
+            f"{folder}: has format {version} and this likewise reads up to {FORMAT_VERSION}: upgrade likewise"
+        )
 
 
 def permission_error(folder: Path, error: PermissionError) -> NotPermitted:

@@ -16,7 +16,6 @@ from indexer.filters.like import is_like
 from indexer.filters.operators import Op
 from indexer.filters.prefix import end_of_prefix
 from indexer.filters.tree import COLUMNS, Scalar, Type, Value
-from indexer.stores.fields.field_types import KEEPS_DATES
 from indexer.stores.fields.filter_sql import Sql, join_row
 from indexer.stores.fields.flatten import Row
 
@@ -100,18 +99,12 @@ def erase(conn: sqlite3.Connection, document_ids: Iterable[int]) -> None:
     conn.executemany("DELETE FROM field_value WHERE document_id = ?", ((i,) for i in document_ids))
 
 
-def read_field_types(conn: sqlite3.Connection, keeps_dates: bool = True) -> dict[str, frozenset[Type]] | None:
-    """Return the types of each field that some document has; None if there is no document.
-
-    Args:
-        keeps_dates: texts that read as dates have rows as such; an index of format 1 has none.
-    """
+def read_field_types(conn: sqlite3.Connection) -> dict[str, frozenset[Type]] | None:
+    """Return the types of each field that some document has; None if there is no document."""
     if conn.execute("SELECT 1 FROM document LIMIT 1").fetchone() is None:
         return None
     used = "EXISTS (SELECT 1 FROM field_value WHERE field_id = field.id)"
     types: dict[str, frozenset[Type]] = {}
-    if keeps_dates:
-        types |= KEEPS_DATES
     for name, kind in conn.execute(f"SELECT name, type FROM field WHERE {used}"):
         types[name] = types.get(name, frozenset()) | {kind}
     return types

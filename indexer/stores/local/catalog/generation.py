@@ -76,12 +76,12 @@ def read_generation(folder: Path) -> Generation | None:
     return _parse(content)
 
 
-def problem_of_file(folder: Path, may_lack: bool) -> str:
-    """Return why the file of a folder cannot be used; empty if it is sound, or if it is missing and may be."""
+def problem_of_file(folder: Path) -> str:
+    """Return why the file of a folder cannot be used; empty if it is sound."""
     try:
         content = _content(folder)
     except FileNotFoundError:
-        return "" if may_lack else "is missing"
+        return "is missing"
     except OSError as error:
         return f"cannot be read ({error.strerror})"
     return "is damaged" if _parse(content) is None else ""

@@ -20,8 +20,15 @@ def highest_id(connection: sqlite3.Connection, table: str) -> int:
     return int(row[0]) if row else 0
 
 
-_COLUMNS = ("uri", *MEMBERS, "content_hash", "row_hash", "tokens")
-_SET = ", ".join(f"{column} = excluded.{column}" for column in _COLUMNS[:-1])
+_COUNTS = ("tokens", "passages")
+_COLUMNS = ("uri", *MEMBERS, "content_hash", "row_hash")
+_SET = ", ".join(
+    [
+        *(f"{column} = excluded.{column}" for column in _COLUMNS),
+        # Where the metadata alone changed, the counts are -1.
+        *(f"{count} = iif(excluded.{count} < 0, {count}, excluded.{count})" for count in _COUNTS),
+    ]
+)
 
 
 def write_documents(
@@ -43,22 +50,22 @@ def write_documents(
     for item in documents:
         if item.document.uri not in ids:
             ids[item.document.uri], next_id = next_id, next_id + 1
+    names = ", ".join((*_COLUMNS, *_COUNTS))
     connection.executemany(
-        f"INSERT INTO document (id, {', '.join(_COLUMNS)}) VALUES ({', '.join('?' * (len(_COLUMNS) + 1))})"
-        # Where the metadata alone changed, the tokens stay as they were counted.
-        f" ON CONFLICT (id) DO UPDATE SET {_SET}, tokens = max(excluded.tokens, tokens * (excluded.tokens < 0))",
+        f"INSERT INTO document (id, {names}) VALUES (?{', ?' * len((*_COLUMNS, *_COUNTS))})"
+        f" ON CONFLICT (id) DO UPDATE SET {_SET}",
         (
             (
                 *(ids[document.uri], document.uri, *member_values(document, _json)),
                 *(item.hashes.content, item.hashes.row),
-                -1 if item.spans is None else sum(span.tokens for span in item.spans),
+                *((-1, -1) if item.spans is None else (sum(span.tokens for span in item.spans), len(item.spans))),
             )
             for item in documents
             for document in (item.document,)
         ),
     )
     connection.executemany(
-        "INSERT OR REPLACE INTO document_text VALUES (?, ?, ?)",
+        "INSERT OR REPLACE INTO document_text (document_id, text, sections) VALUES (?, ?, ?)",
         (
             (ids[document.uri], document.text, _json([(s.start, s.heading, s.page) for s in document.sections]))
             for document in (item.document for item in documents)

@@ -1,7 +1,6 @@
 """The catalog's schema as migrations: the first creates it, later ones change it. docs/format.md explains it.
 
-Only writers use this file. Readers check `PRAGMA user_version` and refuse formats newer than FORMAT_VERSION
-(connections.py).
+Only writers use this file. Readers check the marks in the file's header (`require_format` in connections.py).
 """
 
 from __future__ import annotations
@@ -9,23 +8,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 
-from indexer.filters.dates import MAX_CHARACTERS, Date, read_date
-from indexer.ledger import from_stored
+from indexer.stores.local.catalog.connections import APPLICATION_ID
 from indexer.stores.local.catalog.filter_sql import TABLES as FIELD_TABLES
 from indexer.stores.local.disk.failpoint import MIGRATED, failpoint
 
 _MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = []
-"""In the order in which they are applied; as a decorator `append` adds one. Catalogs store the names of theirs."""
-
-# The table that sqlite-utils made in the catalogs of earlier versions.
-_APPLIED = (
-    "CREATE TABLE IF NOT EXISTS _sqlite_migrations"
-    " (id INTEGER PRIMARY KEY, migration_set TEXT, name TEXT, applied_at TEXT)",
-    "CREATE UNIQUE INDEX IF NOT EXISTS idx__sqlite_migrations_migration_set_name"
-    " ON _sqlite_migrations (migration_set, name)",
-)
+"""One for each format, in their order; as a decorator `append` adds one."""
 
 
 @contextmanager
@@ -37,18 +26,16 @@ def atomic(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Apply the migrations that this catalog lacks, each in one transaction with the record of it."""
-    for statement in _APPLIED:
-        connection.execute(statement)
-    applied = {name for (name,) in connection.execute("SELECT name FROM _sqlite_migrations")}
-    for migration in _MIGRATIONS:
-        if migration.__name__ not in applied:
-            with atomic(connection):
+    """Bring a catalog to the newest format, in one transaction."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version < len(_MIGRATIONS):
+        with atomic(connection):
+            connection.execute(f"PRAGMA user_version = {len(_MIGRATIONS)}")
+            for migration in _MIGRATIONS[version:]:
                 migration(connection)
-                connection.execute(
-                    "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('likewise', ?, ?)",
-                    (migration.__name__, str(datetime.now(UTC))),
-                )
+            if version:  # readers load what they keep again at a new number
+                connection.execute("UPDATE setting SET value = value + 1 WHERE name = 'generation'")
+            failpoint(MIGRATED)
 
 
 _VERSION_1 = f"""
@@ -64,19 +51,27 @@ CREATE TABLE document (
     metadata     TEXT NOT NULL,      -- JSON object
     content_hash BLOB NOT NULL,      -- decides embedding
     row_hash     BLOB NOT NULL,      -- decides rewriting this row
-    tokens       INTEGER NOT NULL    -- that the encoder read, over all passages
+    tokens       INTEGER NOT NULL,   -- that the encoder read, over all passages
+    passages     INTEGER NOT NULL
 );
 -- The text stands apart so that scanning documents does not read it.
 CREATE TABLE document_text (
     document_id INTEGER PRIMARY KEY REFERENCES document(id) ON DELETE CASCADE,
     text        TEXT NOT NULL,
+    raw         BLOB,                -- null: only PostgreSQL has texts that the column `text` cannot hold
     sections    TEXT NOT NULL        -- JSON: [start, heading, page] of each
+);
+-- Documents that were taken from another index: the content hash they were stored with, and the one they have there.
+CREATE TABLE origin (
+    document_id  INTEGER PRIMARY KEY REFERENCES document(id) ON DELETE CASCADE,
+    content_hash BLOB NOT NULL,
+    origin       BLOB NOT NULL
 );
 CREATE TABLE passage (
     id          INTEGER PRIMARY KEY AUTOINCREMENT,  -- crosses to FAISS and the word index; never reused
     document_id INTEGER NOT NULL REFERENCES document(id) ON DELETE CASCADE,
     start       INTEGER NOT NULL,    -- code points in the document's text
-    end         INTEGER NOT NULL,
+    stop        INTEGER NOT NULL,
     line        INTEGER,             -- 1-based, of `start`
     heading     TEXT NOT NULL,
     page        INTEGER,
@@ -100,6 +95,19 @@ CREATE TABLE segment (
 -- Passages that are in a segment but exist no more.
 CREATE TABLE dead (passage_id INTEGER PRIMARY KEY);
 
+-- The word index that stands in words/NAME; at most one row.
+CREATE TABLE word_index (
+    name     TEXT NOT NULL,
+    analysis TEXT NOT NULL,          -- how its text became terms
+    last_id  INTEGER NOT NULL,       -- it holds every passage up to this id that existed when it was written
+    removed  INTEGER NOT NULL,       -- passages deleted from it since it was last made
+    appended INTEGER NOT NULL,       -- times it was caught up since
+    files    TEXT NOT NULL,          -- JSON: names below words/NAME and the sha256 of each
+    stamp    TEXT NOT NULL           -- of these files, when they were last seen to be right
+);
+-- Passages that are in the word index but exist no more.
+CREATE TABLE dead_word (passage_id INTEGER PRIMARY KEY);
+
 CREATE TABLE file (
     id       INTEGER PRIMARY KEY,
     path     TEXT NOT NULL UNIQUE,
@@ -114,7 +122,9 @@ CREATE TABLE ledger (
     uri     TEXT NOT NULL,
     state   TEXT NOT NULL,           -- indexed | unchanged | updated | skipped | failed | gone
     reason  TEXT NOT NULL,           -- JSON object: code, arguments, line; empty without a reason
-    run     INTEGER NOT NULL
+    run     INTEGER NOT NULL,
+    reader  TEXT NOT NULL,           -- format and version, such as pdf/2; empty if the file was not opened
+    notes   TEXT NOT NULL            -- what was not read: JSON list of objects as in `reason`; empty without a note
 );
 CREATE INDEX ledger_file ON ledger(file_id);
 CREATE INDEX ledger_uri ON ledger(uri);
@@ -128,126 +138,4 @@ def version_1(connection: sqlite3.Connection) -> None:
     for statement in _VERSION_1.split(";\n"):
         if statement.strip():
             connection.execute(statement)
-    connection.execute("PRAGMA user_version = 1")
-
-
-_WORDS = """
--- The word index that stands in words/NAME; at most one row.
-CREATE TABLE word_index (
-    name     TEXT NOT NULL,
-    analysis TEXT NOT NULL,          -- how its text became terms
-    last_id  INTEGER NOT NULL,       -- it holds every passage up to this id that existed when it was written
-    removed  INTEGER NOT NULL,       -- passages deleted from it since it was last made
-    appended INTEGER NOT NULL,       -- times it was caught up since
-    files    TEXT NOT NULL,          -- JSON: names below words/NAME and the sha256 of each
-    stamp    TEXT NOT NULL           -- of these files, when they were last seen to be right
-);
--- Passages that are in the word index but exist no more.
-CREATE TABLE dead_word (passage_id INTEGER PRIMARY KEY);
-"""
-
-
-@_MIGRATIONS.append
-def words(connection: sqlite3.Connection) -> None:
-    # The word index is derived, and earlier versions do without it: the format stays the same.
-    for statement in _WORDS.split(";\n"):
-        if statement.strip():
-            connection.execute(statement)
-
-
-@_MIGRATIONS.append
-def dates(connection: sqlite3.Connection) -> None:
-    """Version 2: texts that read as dates have a second row with their first microsecond, `modified` too."""
-    # A write comes first, so that what is read afterwards cannot change; readers load the fields again at a new number.
-    connection.execute("UPDATE setting SET value = value + 1 WHERE name = 'generation'")
-    for id_, name in connection.execute("SELECT id, name FROM field WHERE type = 'text' ORDER BY id").fetchall():
-        # As bytes: a text that is damaged must not keep the writer from opening the index and repairing it.
-        texts = connection.execute(
-            "SELECT DISTINCT CAST(value AS BLOB) FROM field_value WHERE field_id = ? AND length(value) <= ?",
-            (id_, MAX_CHARACTERS),
-        )
-        found = [(date.start, date.text) for (text,) in texts if (date := _date_of(text))]
-        if found:
-            insert = (
-                "INSERT OR IGNORE INTO field_value (field_id, value, document_id)"
-                " SELECT ?, ?, document_id FROM field_value WHERE field_id = ? AND value = ?"
-            )
-            date_id = _date_field(connection, name)
-            connection.executemany(insert, ((date_id, start, id_, text) for start, text in found))
-    if connection.execute("SELECT 1 FROM document WHERE modified <> '' LIMIT 1").fetchone():
-        insert = "INSERT INTO field_value (field_id, value, document_id) VALUES (?, ?, ?)"
-        connection.executemany(insert, _modified_rows(connection, _date_field(connection, "modified")))
-    connection.execute("PRAGMA user_version = 2")
-    failpoint(MIGRATED)
-
-
-_WHOLE_TEXT = """
--- One row: passages up to this id were embedded, and are found by their words, with their link targets and comments.
-CREATE TABLE whole_text (last_id INTEGER NOT NULL)
-"""
-
-
-@_MIGRATIONS.append
-def whole_text(connection: sqlite3.Connection) -> None:
-    # Only words are indexed by it, and earlier versions do without it: the format stays the same.
-    connection.execute(_WHOLE_TEXT)
-    connection.execute(
-        "INSERT INTO whole_text SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'passage'"
-    )
-
-
-_ORIGIN = """
--- Documents that were taken from another index: the content hash they were stored with, and the one they have there.
-CREATE TABLE origin (
-    document_id  INTEGER PRIMARY KEY REFERENCES document(id) ON DELETE CASCADE,
-    content_hash BLOB NOT NULL,
-    origin       BLOB NOT NULL
-)
-"""
-
-
-@_MIGRATIONS.append
-def origin(connection: sqlite3.Connection) -> None:
-    # Only a change of the model needs it, and earlier versions do without it: the format stays the same.
-    connection.execute(_ORIGIN)
-
-
-@_MIGRATIONS.append
-def reasons(connection: sqlite3.Connection) -> None:
-    """Version 3: the ledger stores the code of a reason with its arguments instead of its sentence."""
-    connection.execute("UPDATE setting SET value = value + 1 WHERE name = 'generation'")
-    # As bytes: see `dates`.
-    rows = connection.execute("SELECT id, CAST(reason AS BLOB) FROM ledger WHERE reason <> ''").fetchall()
-    connection.executemany(
-        "UPDATE ledger SET reason = ? WHERE id = ?",
-        ((from_stored(sentence.decode("utf-8", "replace")).stored(), id_) for id_, sentence in rows),
-    )
-    connection.execute("PRAGMA user_version = 3")
-    failpoint(MIGRATED)
-
-
-@_MIGRATIONS.append
-def notes(connection: sqlite3.Connection) -> None:
-    """Version 4: the ledger has the reader of each entry, and notes on what was not read."""
-    connection.execute("UPDATE setting SET value = value + 1 WHERE name = 'generation'")
-    # Format and version, such as pdf/2; empty if the file was not opened, or if an earlier likewise read it.
-    connection.execute("ALTER TABLE ledger ADD COLUMN reader TEXT NOT NULL DEFAULT ''")
-    # JSON list of objects as in `reason`; empty without a note.
-    connection.execute("ALTER TABLE ledger ADD COLUMN notes TEXT NOT NULL DEFAULT ''")
-    connection.execute("PRAGMA user_version = 4")
-    failpoint(MIGRATED)
-
-
-def _date_field(connection: sqlite3.Connection, name: str) -> int:
-    return int(connection.execute("INSERT INTO field (name, type) VALUES (?, 'date')", (name,)).lastrowid or 0)
-
-
-def _modified_rows(connection: sqlite3.Connection, field_id: int) -> Iterator[tuple[int, int, int]]:
-    times = connection.execute("SELECT id, CAST(modified AS BLOB) FROM document WHERE modified <> ''")
-    for document_id, modified in times:
-        if date := _date_of(modified):
-            yield field_id, date.start, document_id
-
-
-def _date_of(text: bytes) -> Date | None:
-    return read_date(text.decode("utf-8", "replace"))
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")

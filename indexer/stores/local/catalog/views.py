@@ -26,7 +26,6 @@ from indexer.settings import Settings
 from indexer.stores.fields.field_types import FieldTypes
 from indexer.stores.fields.filter_cache import FilterCache
 from indexer.stores.local.catalog.connections import (
-    DATES_SINCE,
     CatalogConnection,
     Identity,
     IdleConnections,
@@ -204,10 +203,9 @@ def in_sqlite(statement: str, values: int = 0) -> str:
         values: number of values for ` = ANY(%s)`.
     """
     marks = ",".join("?" * values)
-    statement = statement.replace("{tables}.", "").replace(" = ANY(%s)", f" IN ({marks})")
+    statement = statement.replace(" = ANY(%s)", f" IN ({marks})")
     statement = statement.replace(" = SOME(%s)", " IN (SELECT value FROM json_each(?))").replace("%s", "?")
-    columns = {"key": "uri", "stop": "end", "number": "value", "text": "value", "count": "NULL"}
-    return statement.format(**columns, floor="", t="t", texts=_TEXTS, raw="NULL")
+    return statement.format(tables="main", key="uri", number="value", text="value", floor="", t="t", texts=_TEXTS)
 
 
 class Views:
@@ -244,7 +242,7 @@ class Views:
 
         Raises:
             DeadlinePassed: the time of the question is over.
-            NotAnIndex, NewerFormat, IndexDamaged: the folder cannot be read as an index.
+            NotAnIndex, NewerFormat, OlderFormat, IndexDamaged: the folder cannot be read as an index.
         """
         deadline.check()
         if self._process != os.getpid():
@@ -380,10 +378,7 @@ def _generation(connection: sqlite3.Connection) -> tuple[int, str]:
 
 def _lineage(connection: sqlite3.Connection, catalog: Identity, history: str, earlier: Lineage | None) -> Lineage:
     """Return the lineage of this transaction: the earlier object if the lineage is still the same."""
-    try:
-        row = connection.execute("SELECT name FROM word_index").fetchone()
-    except sqlite3.OperationalError:  # no writer has opened this index since word indexes were introduced
-        row = None
+    row = connection.execute("SELECT name FROM word_index").fetchone()
     words = row[0] if row else ""
     if earlier is not None and (earlier.catalog, earlier.history, earlier.words) == (catalog, history, words):
         return earlier
@@ -409,7 +404,6 @@ def _load(
     """
     rows = dict(connection.execute("SELECT name, value FROM setting"))
     settings = from_rows(rows)
-    (format_version,) = connection.execute("PRAGMA user_version").fetchone()
     dimensions, generation, history = settings.dimensions, int(rows["generation"]), rows["history"]
     if earlier and (earlier.catalog, earlier.history) != (identity, history):
         earlier = None
@@ -449,7 +443,7 @@ def _load(
         documents=int(rows["documents"]),
         passages=sum(len(part.positions.passages) - len(part.dead) for part in parts),
         last_document=last_document,
-        fields=read_field_types(connection, keeps_dates=format_version >= DATES_SINCE),
+        fields=read_field_types(connection),
         lineage=_lineage(connection, identity[:2], history, lineage),
         lost=int(rows.get("lost", 0)),
         notes=tuple(notes),

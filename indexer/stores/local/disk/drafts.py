@@ -51,7 +51,7 @@ def sweep_drafts(folder: Path, *, is_held: bool = False) -> int:
 
     Args:
         is_held: this process has the writer lock of the index, and nobody else can replace it: a folder without a
-            mark is an index that was replaced, or a draft of an earlier version.
+            mark is an index that was replaced.
     """
     size = 0
     for draft in _drafts(folder.parent):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import secrets
 import shutil
-import sqlite3
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -40,10 +39,7 @@ MAX_DELETED_SHARE = 0.2
 
 def read_record(view: View) -> WordFiles | None:
     """Return the record of the word index that the catalog names; None if there is no word index yet."""
-    try:
-        row = view.connection.execute("SELECT * FROM word_index").fetchone()
-    except sqlite3.OperationalError:  # no writer has opened this index since word indexes were introduced
-        return None
+    row = view.connection.execute("SELECT * FROM word_index").fetchone()
     return WordFiles(*row) if row else None
 
 
@@ -110,8 +106,9 @@ def texts_after(view: View, after: int, analysis: Analysis) -> Iterator[tuple[In
     """
     from indexer.stores.words.tantivy_index import indexed_texts
 
-    whole = _last_whole_text(view)
-    rows = view.connection.execute("SELECT document_id, id, start, end FROM passage WHERE id > ? ORDER BY id", (after,))
+    rows = view.connection.execute(
+        "SELECT document_id, id, start, stop FROM passage WHERE id > ? ORDER BY id", (after,)
+    )
     for document, grouped in groupby(rows, itemgetter(0)):
         spans = list(grouped)
         row = view.connection.execute(
@@ -122,20 +119,7 @@ def texts_after(view: View, after: int, analysis: Analysis) -> Iterator[tuple[In
         if row is None or not isinstance(row[2], str):
             raise view.damage("a passage has lost its document")
         title, format_, text = row
-        read_as = format_ if whole is not None and spans[0][1] > whole else None
-        yield indexed_texts(document, title, text, read_as, [span[1:] for span in spans], analysis)
-
-
-def _last_whole_text(view: View) -> int | None:
-    """Return the id of the last passage whose link targets and comments are in the word index.
-
-    It is None if this is true of all passages: no writer has opened the index since likewise leaves these words out.
-    """
-    try:
-        (last_id,) = view.connection.execute("SELECT last_id FROM whole_text").fetchone()
-    except sqlite3.OperationalError:
-        return None
-    return int(last_id)
+        yield indexed_texts(document, title, text, format_, [span[1:] for span in spans], analysis)
 
 
 def catch_up(
