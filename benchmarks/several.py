@@ -73,17 +73,6 @@ def by_cosine(answers: Sequence[Hits]) -> list[tuple[str, float]]:
     return [(hit.uri, hit.score) for hits in answers for hit in hits]
 
 
-def by_calibration(answers: Sequence[Hits], searchers: Sequence[Searcher]) -> list[tuple[str, float]]:
-    """Merge by the distance from the median best cosine of unrelated questions, in units of its distance to the 90th
-    percentile."""
-    scored = []
-    for hits, searcher in zip(answers, searchers, strict=True):
-        assert searcher.calibration is not None
-        values = searcher.calibration.best
-        scored += [(hit.uri, (hit.score - values[5]) / (values[7] - values[5])) for hit in hits]
-    return scored
-
-
 def ask(
     searchers: Sequence[Searcher], questions: Questions, mode: Mode
 ) -> dict[str, dict[str, list[tuple[str, float]]]]:
@@ -97,8 +86,6 @@ def ask(
         if len(searchers) > 1:
             answers = [hits[number] for hits in alone]
             ways |= {"rank": by_rank(answers), "score": by_cosine(answers)}
-            if mode == "dense" and all(searcher.calibration for searcher in searchers):  # 50 passages have one
-                ways["best"] = by_calibration(answers, searchers)
         for way, scored in ways.items():
             runs.setdefault(way, {})[query] = sorted(scored, key=lambda pair: -pair[1])[:10]
     return runs

@@ -9,8 +9,6 @@ import json
 from dataclasses import asdict, dataclass, field
 from math import log
 
-import numpy as np
-
 from indexer.encoders.recipes.recipe import Recipe
 from indexer.passages.cut import PassageSettings, passages_identity
 
@@ -31,32 +29,17 @@ class Meaning:
     passages: str
 
 
-PERCENTILES = (
-    *(0.0, 1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 98.0, 99.0),
-    *(99.5, 99.8, 99.9, 99.95, 99.98, 99.99, 100.0),
-)
-"""Percentiles at which a distribution of cosines is stored; closest together at the top."""
-
-BACKGROUND_PERCENTILE = 98.0
-"""Percentage of unrelated questions whose best hit counts as background (docs/scores.md)."""
-
-
 @dataclass(frozen=True, slots=True)
 class Calibration:
     """How near unrelated questions come to the passages of one index.
 
     Attributes:
-        best: cosines of unrelated questions with the best of all passages, one per percentile of PERCENTILES.
+        threshold: the cosine below which the best hit of a question looks like background.
         passages: how many passages the index had when this was measured.
     """
 
-    best: tuple[float, ...]
+    threshold: float
     passages: int
-
-    @property
-    def threshold(self) -> float:
-        """The cosine below which the best hit of a question looks like background."""
-        return float(np.interp(BACKGROUND_PERCENTILE, PERCENTILES, self.best))
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -64,7 +47,7 @@ class Calibration:
     @classmethod
     def from_json(cls, text: str) -> Calibration:
         fields = json.loads(text)  # A later version may have written more members.
-        return cls(tuple(fields["best"]), fields["passages"])
+        return cls(float(fields["threshold"]), int(fields["passages"]))
 
 
 MIN_PSEUDO_QUESTIONS = 50

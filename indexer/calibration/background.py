@@ -14,13 +14,16 @@ from indexer.calibration.probe import probe
 from indexer.calibration.questions import UNRELATED_QUESTIONS
 from indexer.calibration.sample import sample_by_content
 from indexer.encoders import Encoder, steady
-from indexer.settings import PERCENTILES, Calibration
+from indexer.settings import Calibration
 from indexer.stores.reading.snapshot import Snapshot
 from indexer.stores.reading.store import Store
 from indexer.stores.words.analysis import stored_analysis
 
 MIN_PASSAGES = 50
 """An index with fewer passages is too small to measure."""
+
+BACKGROUND_PERCENTILE = 98.0
+"""Percentage of unrelated questions whose best hit counts as background (docs/scores.md)."""
 
 
 def renew(store: Store, encoder: Encoder, *, growth: float = 1.25) -> None:
@@ -44,5 +47,4 @@ def measure_background(snapshot: Snapshot, encoder: Encoder) -> Calibration:
     """Ask an index unrelated questions, and return how near its best passages are to them."""
     questions = encoder.encode(list(UNRELATED_QUESTIONS), role="query", truncate=True)
     best = np.array([snapshot.dense(question, 1).scores[0] for question in questions])
-    percentiles = tuple(round(float(value), 5) for value in np.percentile(best, PERCENTILES))
-    return Calibration(percentiles, snapshot.passages)
+    return Calibration(round(float(np.percentile(best, BACKGROUND_PERCENTILE)), 5), snapshot.passages)

@@ -1,4 +1,4 @@
-"""The background of an index: its distribution against numpy over the stored vectors, and what hits say of it."""
+"""The background of an index: its threshold against numpy over the stored vectors, and what hits say of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from indexer import Document, Index
 from indexer.calibration.background import measure_background, renew
 from indexer.calibration.questions import UNRELATED_QUESTIONS
 from indexer.calibration.sample import SAMPLE_PASSAGES
-from indexer.settings import PERCENTILES, Calibration
+from indexer.settings import Calibration
 from search import Searcher
 
 
@@ -34,14 +34,13 @@ def test_questions_are_many_and_differ() -> None:
     assert len(UNRELATED_QUESTIONS) == len(set(UNRELATED_QUESTIONS)) == 100
 
 
-def test_the_distribution_is_that_of_the_stored_vectors(encoder: Any, tmp_path: Path) -> None:
+def test_the_threshold_is_that_of_the_stored_vectors(encoder: Any, tmp_path: Path) -> None:
     with fill(tmp_path / "x.index", encoder, 300) as index:
         with store_of(index).snapshot() as snapshot:
             measured = measure_background(snapshot, encoder)
         rows = snapshot_of(index).sample(SAMPLE_PASSAGES).vectors
     assert measured.passages == len(rows) == 300
     asked = encoder.encode(UNRELATED_QUESTIONS)
-    assert measured.best == pytest.approx(np.percentile((asked @ rows.T).max(axis=1), PERCENTILES), abs=1e-4)
     assert measured.threshold == pytest.approx(np.percentile((asked @ rows.T).max(axis=1), 98), abs=1e-4)
     assert Calibration.from_json(measured.to_json()) == measured
 

@@ -36,7 +36,7 @@ from indexer.filters.parse import parse
 from indexer.ledger import NO_REASON, Code
 from indexer.passages.cut import PassageSettings
 from indexer.records import Changes, Document, KnownFile, Section, Span, Stamp
-from indexer.settings import PERCENTILES, Calibration, Probed, Settings
+from indexer.settings import Calibration, Probed, Settings
 from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, ReasonCount, RunOutcome
 from indexer.stores.reading.snapshot import Snapshot
 from indexer.stores.reading.store import Store
@@ -355,7 +355,7 @@ def test_settings_are_kept_as_they_are_changed(engine: Engine, make: Callable[..
         "de",
         0.9,
         -0.25,
-        Calibration(PERCENTILES, 7),
+        Calibration(0.25, 7),
         Probed(0.5, 0.25, 60),
         "why it could not",
     )
