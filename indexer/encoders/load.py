@@ -118,7 +118,7 @@ def _of_one_folder(spec: RecipeSpec, runtime: Runtime) -> Encoder:
         raise ModelError(f"combine {spec.combine!r} is for hidden layers: name them, or leave it out")
     if runtime.name not in RUNTIME_NAMES:
         raise ModelError(f"runtime {runtime.name!r} is not one of {', '.join(RUNTIME_NAMES)}")
-    if not raw and not spec.stored:
+    if not raw:
         folder = find_model(spec.model)
         refuse_unsuitable(folder, spec.model)
         if not spec.route and has_two_routes(folder):
@@ -283,7 +283,7 @@ def _load_onnx(checkpoint: Checkpoint, place: Path, file: Path, precision: Preci
     last = int(config.get("num_hidden_layers") or config.get("n_layers") or 0)
     if spec.layers not in (None, (-1,), (last,)) or spec.pooling == "pooler":
         raise ModelError(f"model {spec.model!r} has only ONNX files, which show the last layer alone: leave layers out")
-    # An index that an earlier version made with a named pooling has the file's own vectors.
+    # The recipe of such a model names a pooling that nobody has asked for.
     if spec.pooling is not None and not spec.stored and pools_itself(file):
         raise ModelError(
             f"model {spec.model!r} has only ONNX files, which pool by themselves: leave the pooling out, or fetch its "

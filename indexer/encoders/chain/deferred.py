@@ -125,7 +125,7 @@ def _key(model: object, runtime: Runtime) -> bytes | None:
     if not isinstance(spec, RecipeSpec) or is_endpoint(spec.model):
         return None
     folder = find_model(spec.model)
-    if spec.pooling is None and spec.layers is None and not spec.stored:
+    if spec.pooling is None and spec.layers is None:
         refuse_unsuitable(folder, spec.model)
     request = {**asdict(spec), "choices": _CHOICES, "model": lasting_name(spec.model), "files": fingerprint(folder)}
     return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).digest()

@@ -339,6 +339,5 @@ def _from_hub(name: str, instead: str) -> Path:
 
 
 def _is_whole(folder: Path) -> bool:
-    """Return whether a folder of the hub's cache has weights, and settings beside the weights of each module, which
-    earlier versions did not fetch."""
+    """Return whether a folder of the hub's cache has weights, and settings beside the weights of each module."""
     return _has_weights(folder) and all(any(place.glob("*.json")) for place in _modules(folder) if weight_files(place))

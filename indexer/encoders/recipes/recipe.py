@@ -202,8 +202,8 @@ class RecipeSpec:
     Attributes: as in `Recipe`; None leaves the choice to the model. `tokenizer` is the name or path of the tokenizer
     that cuts passages for a model behind an endpoint; None cuts them by characters. `input_type` says whether the
     endpoint gets the role of texts, query or document, in its requests. `question` is the request for the model that
-    embeds questions; None is the same model. `stored` says that the request is what an index was made with: the choices
-    and limits of earlier versions are kept, and the model is not refused.
+    embeds questions; None is the same model. `stored` says that the request is what an index was made with,
+    and not what a person asks for.
     """
 
     model: str

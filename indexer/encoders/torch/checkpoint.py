@@ -59,8 +59,7 @@ class Checkpoint:
         library, _, kind = modules[0]["type"].rpartition(".")
         if kind != "Transformer":
             return None
-        # A recipe does not say which code ran, so an index that was made before runs the transformer, as it was made.
-        if not (library.startswith("sentence_transformers") or self.spec.stored or self.spec.pooling is not None):
+        if not (library.startswith("sentence_transformers") or self.spec.pooling is not None):
             raise ModelError(
                 f"model {self.spec.model!r} brings Python code of its own ({modules[0]['type']}), which may do more "
                 "than run its transformer: name a pooling to use the transformer alone, or take another model"
@@ -112,9 +111,6 @@ class Checkpoint:
         configured = transformer_settings(place).get("max_seq_length")
         configured = configured or read_json(place / "tokenizer_config.json", {}).get("model_max_length") or positions
         limit = min(int(configured), positions) if self.spec.max_tokens is None else self.spec.max_tokens
-        if self.spec.stored:
-            # An earlier version counted positions that no token has. Texts that need them never had a vector.
-            limit = min(limit, positions)
         if not 0 < limit <= positions:
             raise ModelError(f"model {self.spec.model!r} reads at most {positions} tokens, not {limit}")
         return limit
@@ -180,7 +176,5 @@ class Checkpoint:
         if not 0 < kept <= width:
             raise ModelError(f"model {self.spec.model!r} gives {width} dimensions: {kept} cannot be kept")
         name = lasting_name(self.spec.model)
-        if self.spec.stored and self.spec.max_tokens is not None:
-            limit = self.spec.max_tokens  # It is a part of the identity of the index.
         parts = (kept, limit, layers, combine, pooling, *self.prompts)
         return Recipe(name, self.fingerprint, *parts, route=self.spec.route)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -63,10 +62,8 @@ def open_sentence_transformer(checkpoint: Checkpoint, device: str) -> SentenceTr
         model = SentenceTransformer(modules=[*model[0].sub_modules[spec.route], *list(model)[1:]], device=device)
     first = model[0]
     if type(first).__name__ == "Router":
-        # Documents are cut by the tokens of their own route. An earlier version cut by the route that reads most.
-        route = first.sub_modules[first._resolve_route(task="document", modality="text")][0]
-        if not spec.stored or (spec.max_tokens or 0) <= (getattr(route, "max_seq_length", None) or math.inf):
-            first = route
+        # Documents are cut by the tokens of their own route.
+        first = first.sub_modules[first._resolve_route(task="document", modality="text")][0]
     longest: Any = getattr(first, "max_seq_length", None)
     limit = checkpoint.limit_up_to(longest)
     static = type(first).__name__ == "StaticEmbedding"  # It reads no special tokens.
