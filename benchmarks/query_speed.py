@@ -3,9 +3,8 @@
 `python -m benchmarks.query_speed [CORPUS.jsonl]`; the default is SciFact's corpus (5,183 documents) of
 $LIKEWISE_EVAL_DATA. The script loads the same model and encodes the same question, and searches nothing. Medians.
 
-`python -m benchmarks.query_speed --models [NAME...]` asks models of real size (`architectures.REAL_SIZES`, and word
-embeddings as large as GloVe). Each begins with an empty cache: the time of indexing, of the first question, and the
-median of later ones.
+`python -m benchmarks.query_speed --models [NAME...]` asks models of real size (`architectures.REAL_SIZES`). Each begins
+with an empty cache: the time of indexing, of the first question, and the median of later ones.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from benchmarks.quality import LIKEWISE
 
-WORDS = "word embeddings"
 QUESTION = "do vaccines protect against infection"
 RUNS = 7
 
@@ -47,29 +45,14 @@ def _run(command: list[str]) -> float:
     return time.perf_counter() - start
 
 
-def make_words(folder: str) -> None:
-    """Save a model of 400,000 words with 300 dimensions each, as GloVe has."""
-    import torch
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Pooling, WordEmbeddings
-    from sentence_transformers.sentence_transformer.modules.tokenizer import WhitespaceTokenizer
-
-    words = [*QUESTION.split(), *(f"word{number}" for number in range(400_000))][:400_000]
-    module = WordEmbeddings(WhitespaceTokenizer(words), torch.randn(len(words), 300))
-    SentenceTransformer(modules=[module, Pooling(300)], device="cpu").save(folder)
-
-
 def models(names: list[str]) -> None:
     """Print the times of one text's index and of questions to it, each in a new process."""
     print(f"{machine()}\n\n| seconds | indexing | first question | later |\n| --- | --- | --- | --- |")
     for name in names:
         with tempfile.TemporaryDirectory() as temporary:
             folder, index, text = (str(Path(temporary) / part) for part in ("model", "bench.index", "text.txt"))
-            if name == WORDS:
-                make_words(folder)
-            else:
-                architecture, settings = REAL_SIZES[name]
-                make_folder(architecture, Path(folder), settings)
+            architecture, settings = REAL_SIZES[name]
+            make_folder(architecture, Path(folder), settings)
             Path(text).write_text(QUESTION, encoding="utf-8")
             os.environ["XDG_CACHE_HOME"] = str(Path(temporary) / "cache")
             indexing = _run([LIKEWISE, "index", index, text, "--model", folder])
@@ -79,7 +62,7 @@ def models(names: list[str]) -> None:
 
 def main() -> None:
     if sys.argv[1:2] == ["--models"]:
-        models(sys.argv[2:] or [*REAL_SIZES, WORDS])
+        models(sys.argv[2:] or [*REAL_SIZES])
         return
     given = Path(sys.argv[1]) if len(sys.argv) > 1 else None
     corpus = str(given or evaluation_data(" and no corpus was given") / "scifact" / "corpus.jsonl")

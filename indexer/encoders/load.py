@@ -33,12 +33,11 @@ from indexer.encoders.recipes.unsuitable import refuse_unsuitable
 from indexer.encoders.runtime_rule import named_runtime
 from indexer.encoders.static.encoder import StaticEncoder, read_table
 from indexer.encoders.tokens.tokenizer import Tokenizer
-from indexer.encoders.tokens.words import WordTokenizer, max_words, read_vocabulary, word_weights
 from indexer.encoders.torch.automodel import MAX_POSITIONS, from_padding
 from indexer.encoders.torch.checkpoint import Checkpoint
 from indexer.encoders.torch.encoder import TorchEncoder, Transformer
 from indexer.encoders.torch.fallback import open_sentence_transformer
-from indexer.encoders.torch.pooling_head import Head, plain_transformer, poolings_of, read_head
+from indexer.encoders.torch.pooling_head import Head, plain_transformer, read_head
 from indexer.errors import LikewiseError, ModelError
 
 if TYPE_CHECKING:
@@ -212,8 +211,8 @@ def _load_files(spec: RecipeSpec, runtime: Runtime) -> Encoder:
     raw = spec.pooling is not None or spec.layers is not None
     if place is None and raw:
         raise ModelError(f"model {spec.model!r} has no transformer layers: leave pooling and layers out")
-    if (table := _load_static(checkpoint, runtime) or _load_words(checkpoint, runtime)) is not None:
-        return table
+    if (static := _load_static(checkpoint, runtime)) is not None:
+        return static
     if place is not None and (file := onnx_file(checkpoint.folder)) is not None:
         return _load_onnx(checkpoint, place, file, runtime.precision)
     device = choose_device(runtime.device)
@@ -246,29 +245,6 @@ def _load_static(checkpoint: Checkpoint, runtime: Runtime) -> StaticEncoder | No
     recipe = checkpoint.recipe(table.shape[1], limit)
     tokenizer = Tokenizer(checkpoint.tokenizer_json(place), limit, *checkpoint.prompts, special_tokens=False)
     return StaticEncoder(recipe, tokenizer, table)
-
-
-def _load_words(checkpoint: Checkpoint, runtime: Runtime) -> StaticEncoder | None:
-    """Load word embeddings without torch; None for any other model, and for modules and settings that only
-    sentence-transformers knows."""
-    modules = checkpoint.modules or []
-    kinds = [module["type"].rpartition(".")[2] for module in modules]
-    if kinds[-1:] == ["Normalize"]:
-        kinds.pop()
-    if kinds not in (["WordEmbeddings", "Pooling"], ["WordEmbeddings", "WordWeights", "Pooling"]):
-        return None
-    places = [checkpoint.folder / module["path"] for module in modules]
-    poolings = poolings_of(read_json(places[len(kinds) - 1] / "config.json", {}))
-    vocabulary = read_vocabulary(places[0])
-    # The library refuses cls for words.
-    if not poolings or "cls" in poolings or vocabulary is None:
-        return None
-    table = read_table(places[0])
-    _require_float32(checkpoint, runtime.precision)
-    limit = checkpoint.limit_up_to(max_words(places[0]))
-    recipe = checkpoint.recipe(table.shape[1] * len(poolings), limit)
-    tokenizer = WordTokenizer(vocabulary, limit, *checkpoint.prompts)
-    return StaticEncoder(recipe, tokenizer, table, poolings, word_weights(places[1]) if len(kinds) > 2 else None)
 
 
 def _load_onnx(checkpoint: Checkpoint, place: Path, file: Path, precision: Precision) -> OnnxEncoder:

@@ -197,14 +197,9 @@ class IndexCore:
 
     def nothing_to_compile(self) -> str:
         """Return why the encoder of questions needs no graph; nothing if it needs one."""
-        if self.recipe is None:
+        if self.recipe is None or self.recipe.for_questions.remote is None:
             return ""
-        if self.recipe.for_questions.remote is not None:
-            return f"its model is behind {self.recipe.for_questions.model}"
-        from indexer.encoders.chain.parts import needs_no_graph
-
-        words = "its model is a table of words, whose rows are read from the model's own file"
-        return words if needs_no_graph(of_role(self.encoder, "query")) else ""
+        return f"its model is behind {self.recipe.for_questions.model}"
 
     @property
     def batch_characters(self) -> int:

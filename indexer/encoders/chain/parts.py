@@ -7,7 +7,6 @@ from typing import TypeGuard
 from indexer.encoders.openvino.onnx import OnnxEncoder
 from indexer.encoders.recipes.port import Encoder
 from indexer.encoders.static.encoder import StaticEncoder
-from indexer.encoders.tokens.words import WordTokenizer
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.encoders.torch.fallback import SentenceTransformerEncoder
 
@@ -21,14 +20,8 @@ def on_torch(encoder: Encoder) -> TorchEncoder | None:
 
 
 def is_compilable(encoder: Encoder) -> TypeGuard[Compilable]:
-    """Return whether likewise knows what the modules of an encoder do, and a graph of them is of use."""
-    return isinstance(encoder, TorchEncoder | StaticEncoder | OnnxEncoder) and not needs_no_graph(encoder)
-
-
-def needs_no_graph(encoder: Encoder) -> bool:
-    """Return whether an encoder reads the rows of its words from the model's own file, so that a graph, which holds
-    the whole table, is of no use."""
-    return isinstance(encoder, StaticEncoder) and isinstance(encoder.tokenizer, WordTokenizer)
+    """Return whether likewise knows what the modules of an encoder do."""
+    return isinstance(encoder, TorchEncoder | StaticEncoder | OnnxEncoder)
 
 
 def stays_on_torch(encoder: Encoder) -> bool:

@@ -125,18 +125,16 @@ class Tokenizer:
         rows: list[Ids] = []
         for start in range(0, len(texts), _BLOCK_TEXTS):
             block = [prompt + text for text in texts[start : start + _BLOCK_TEXTS]]
-            for row in self._read(block):
+            with _no_panic():
+                encodings = self._tokenizer.encode_batch_fast(block, add_special_tokens=False)
+            for encoding in encodings:
+                row = encoding.ids
                 if len(row) > room:
                     if not truncate:
                         raise TextTooLong(len(rows), len(row) - room + self.max_tokens, self.max_tokens)
                     del row[room:]
                 rows.append(np.array([*self._before, *row, *self._after], dtype=np.int32))
         return rows
-
-    def _read(self, texts: list[str]) -> list[list[int]]:
-        """Return the token ids of texts, without special tokens."""
-        with _no_panic():
-            return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
 
     def decode(self, ids: Sequence[int]) -> str | None:
         """Return the text of token ids, without special tokens; None if one of them is unknown."""

@@ -1,4 +1,4 @@
-"""Models whose modules likewise does not know, such as a bag of words: sentence-transformers encodes with them."""
+"""Models whose modules likewise does not know, such as word embeddings: sentence-transformers encodes with them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import tokenizers
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
 
 from indexer.encoders.recipes.port import Role, Tokenizing
 from indexer.encoders.recipes.recipe import Recipe
 from indexer.encoders.tokens.batching import unit
 from indexer.encoders.tokens.tokenizer import Tokenizer
-from indexer.encoders.tokens.words import words_and_punctuation
 from indexer.encoders.torch.automodel import cannot_load, quiet
 from indexer.encoders.torch.checkpoint import Checkpoint
 from indexer.records import Vector
@@ -75,10 +77,12 @@ def open_sentence_transformer(checkpoint: Checkpoint, device: str) -> SentenceTr
 
 
 def _tokenizer_json(module: Any) -> str:
-    """Return a module's tokenizer as JSON. A bag of words has none and gets a tokenizer of words and punctuation."""
+    """Return a module's tokenizer as JSON. A module of words has none and gets one of words and
+    punctuation."""
     tokenizer = getattr(module, "tokenizer", None)
     if not hasattr(tokenizer, "to_str"):
         tokenizer = getattr(tokenizer, "backend_tokenizer", None)
     if tokenizer is None:
-        return words_and_punctuation()
+        tokenizer = tokenizers.Tokenizer(WordLevel({"": 0}, unk_token=""))
+        tokenizer.pre_tokenizer = Whitespace()
     return str(tokenizer.to_str())

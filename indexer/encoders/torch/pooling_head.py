@@ -115,7 +115,7 @@ def read_head(folder: Path, layers: int, route: str = "") -> Head | None:
     supported = ["Transformer", "Pooling", *["Dense"] * kinds.count("Dense")]
     if kinds not in (supported, [*supported, "Normalize"]) or not plain_transformer(folder / modules[0]["path"]):
         return None
-    poolings = poolings_of(read_json(folder / modules[1]["path"] / "config.json", {}))
+    poolings = _poolings(read_json(folder / modules[1]["path"] / "config.json", {}))
     dense = [_dense(folder / module["path"]) for module in modules[2:] if module["type"].endswith("Dense")]
     if not poolings or None in dense:
         return None
@@ -136,7 +136,7 @@ def transformer_settings(folder: Path) -> dict[str, Any]:
     return settings
 
 
-def poolings_of(config: dict[str, Any]) -> tuple[Pooling, ...]:
+def _poolings(config: dict[str, Any]) -> tuple[Pooling, ...]:
     """Return the poolings of a Pooling module; () for settings that likewise does not know."""
     modes = config.get("pooling_mode")
     if modes is None:

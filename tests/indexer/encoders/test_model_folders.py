@@ -108,7 +108,7 @@ def words(tiny: Callable[[str], Path]) -> Tokenizer:
     return tokenizer
 
 
-@pytest.mark.parametrize("kind", ["plain", "int8", "shared rows"])
+@pytest.mark.parametrize("kind", ["plain", "int8", "shared rows", "bfloat16", "pickled"])
 def test_static_models_are_means_in_numpy(words: Tokenizer, tmp_path: Path, sentences: list[str], kind: str) -> None:
     torch.manual_seed(2)
     size = words.get_vocab_size()
@@ -120,7 +120,13 @@ def test_static_models_are_means_in_numpy(words: Tokenizer, tmp_path: Path, sent
     if kind == "shared rows":
         tensors |= {"mapping": torch.arange(size) % 40, "weights": torch.rand(size)}
         table = table[tensors["mapping"]] * tensors["weights"][:, None]
-    save_file(tensors, tmp_path / "model.safetensors")
+    if kind == "bfloat16":
+        tensors["embeddings"] = table.bfloat16()
+        table = tensors["embeddings"].float()
+    if kind == "pickled":
+        torch.save(tensors, tmp_path / "pytorch_model.bin")
+    else:
+        save_file(tensors, tmp_path / "model.safetensors")
     words.save(str(tmp_path / "tokenizer.json"))
     (tmp_path / "config.json").write_text('{"model_type": "model2vec"}')
     encoder = load_encoder(tmp_path)
