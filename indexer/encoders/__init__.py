@@ -27,7 +27,6 @@ else:
             "indexer.encoders.chain.many_encoders": ["encode_many"],
             "indexer.encoders.load": ["load_encoder"],
             "indexer.encoders.recipes.port": ["Encoder", "Role", "steady"],
-            "indexer.encoders.recipes.postprocessing": ["fit_post"],
             "indexer.encoders.recipes.recipe": ["Recipe", "RecipeSpec"],
             "indexer.encoders.registry": ["get_encoder", "get_query_encoder"],
             "indexer.encoders.torch.cross_encoder": ["cross_encoder"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -265,6 +266,23 @@ def test_every_public_name_can_be_had_and_is_the_same_in_all_packages() -> None:
     assert {"Document", "Index", "Query", "Searcher", "load_encoder"} <= set(likewise.__all__)
     assert set(likewise.__all__) == {*indexer.__all__, *search.__all__}
     assert set(likewise.__all__) <= set(dir(likewise))
+
+
+@pytest.mark.parametrize(
+    "package_name", ["indexer", "indexer.encoders", "indexer.sources", "indexer.workers", "search", "search.server"]
+)
+def test_the_names_for_type_checkers_are_those_of_the_table(package_name: str) -> None:
+    package = importlib.import_module(package_name)
+    source = (ROOT / package_name.replace(".", "/") / "__init__.py").read_text()
+    imported = {
+        name.name: node.module
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.ImportFrom) and node.module not in ("__future__", "typing", "indexer.lazy_names")
+        for name in node.names
+    }
+    assert sorted(imported) == package.__all__
+    for name, module in imported.items():
+        assert getattr(package, name) is getattr(importlib.import_module(str(module)), name)
 
 
 FRAMEWORKS = {path.stem for path in (ROOT / "search" / "adapters").glob("*.py")} - {"__init__", "storage"}
