@@ -31,7 +31,7 @@ main(sys.argv[1:])
 """
 _ESCAPE = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-Z=>])")
 
-UP, CTRL_C, CTRL_D, CTRL_U = "\x1b[A", "\x03", "\x04", "\x15"
+UP, CTRL_C, CTRL_D = "\x1b[A", "\x03", "\x04"
 
 
 class Terminal:
@@ -130,18 +130,17 @@ def test_questions_pages_modes_filters_and_hits(terminal: Terminal, here: Path) 
     assert "read as conditions: -5, +notfound; --literal asks for the text as it stands" in answer
     terminal.ask("moon\r", " 2  ")
     terminal.ask("9\r", "there is no hit 9")
-    terminal.ask(":filter\r", "filter:")
-    terminal.ask("size > 99\r", "no hits")
+    terminal.ask(":filter size > 99\r", "no hits")
     terminal.read("words, size > 99? ")
-    terminal.ask(":filter\r", "filter: size > 99")
-    terminal.ask(f"{CTRL_U}sizes > 1\r", "no document has a field")  # an error is a line, and the earlier filter stays
-    terminal.ask(":filter\r", "filter: size > 99")
-    terminal.ask(f"{CTRL_U}\r", " 2  ")
+    terminal.ask(":filter sizes > 1\r", "no document has a field")  # an error is a line, and the earlier filter stays
+    terminal.read("words, size > 99? ")
+    terminal.ask(":filter size >\r", "expected a value")
+    terminal.read("words, size > 99? ")
+    terminal.ask(":filter\r", " 2  ")
     terminal.ask(":mode\r", " 2  ")  # words, then dense or hybrid
     assert terminal.read("\n")
     terminal.ask(":similar 1\r", " 2  ")
-    terminal.ask(":filter\r", "filter:")
-    terminal.ask("size < 1\r", "no ")
+    terminal.ask(":filter size < 1\r", "no ")
     terminal.ask(":nonsense\r", "not a command")
     terminal.ask("half typed" + CTRL_C, "? ")
     terminal.ask("half" + "\x08" * 4 + ":next\r", "no hits to go on from")

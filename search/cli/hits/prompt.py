@@ -27,7 +27,7 @@ a question        rank the documents by it; "a phrase", +word and -word in it ar
 3                 open hit 3 in VISUAL or EDITOR
 :next             the next page of hits
 :mode             the next of dense, words and hybrid, and the question again
-:filter           edits the filter, and an empty one allows all
+:filter year>2020 filter this question and later ones; :filter alone allows all
 :similar 3        rank the documents that are near to hit 3
 :quit             also Ctrl-D"""
 
@@ -75,7 +75,7 @@ class Prompt:
             while True:
                 try:
                     filtered = f", {self._where}" if self._where else ""
-                    if (line := _typed(f"{self._mode}{filtered}? ")) == ":quit":
+                    if (line := input(f"{self._mode}{filtered}? ").strip()) == ":quit":
                         return
                     self._obey(line)
                 except LikewiseError as error:
@@ -99,7 +99,7 @@ class Prompt:
         commands: Mapping[str, Callable[[str], None]] = {
             ":next": self._next_page,
             ":mode": self._change_mode,
-            ":filter": self._edit_filter,
+            ":filter": self._filter,
             ":similar": self._similar,
             ":help": lambda _: say(_HELP),
         }
@@ -153,12 +153,11 @@ class Prompt:
         elif (hit := self._hit(int(rank))) is not None:
             self._begin(text="", mode="dense", rerank=None, like=[hit.uri])
 
-    def _edit_filter(self, _: str) -> None:
-        """Ask for a filter from now on. One that cannot be read, or that the index cannot answer, is not kept."""
-        text = _typed("filter: ", self._where or "") or None
-        resolve_where(text)
-        earlier, self._where = self._where, text
+    def _filter(self, where: str) -> None:
+        """Filter from now on. A filter that cannot be read, or that the index cannot answer, is not kept."""
+        earlier, self._where = self._where, where or None
         try:
+            resolve_where(self._where)
             self._again()
         except LikewiseError:
             self._where = earlier
@@ -179,14 +178,6 @@ class Prompt:
             open_hit(hit)
         else:
             say(self._searcher.get(hit.uri).text, tabs=True)
-
-
-def _typed(prompt: str, text: str = "") -> str:
-    """Return the line that a person types, who may edit a text."""
-    import readline
-
-    readline.set_startup_hook(lambda: readline.insert_text(text))
-    return input(prompt).strip()
 
 
 def history_file() -> Path:
