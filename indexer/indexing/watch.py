@@ -69,7 +69,7 @@ class Watch:
         every_s: float,
         prune: bool,
         yes: bool,
-        report: Callable[[Outcome, Sequence[str]], None],
+        report: Callable[[Outcome], None],
         listener: Listener,
     ) -> None:
         """Prepare to watch; `run` does it.
@@ -80,7 +80,7 @@ class Watch:
             address: where the index is; changes in its folder are no reason to scan.
             every_s: seconds between two scans on the timer.
             prune, yes: see `index_sources`; an empty or missing source prunes nothing.
-            report: called after each scan, with the failures that the scan before did not have.
+            report: called after each scan.
             listener: receives notes about the watch and its scans.
         """
         self._groups, self._open, self._address = groups, open_index, address
@@ -91,7 +91,6 @@ class Watch:
         self._files: set[str] = set()  # SOURCEs that are files
         self._events: Iterator[set[tuple[Change, str]]] | None = None
         self._is_settling = True  # files that were written shortly before may change without an event
-        self._failures: set[str] = set()
         self._told: set[str] = set()  # by the latest scan
 
     def stop(self) -> None:
@@ -133,15 +132,12 @@ class Watch:
                 index = held.enter_context(self._open(scanning))
                 writer = self._writer(index, held)
                 outcome = index_sources(index, writer, groups, prune=self._prune and not empty, yes=self._yes)
-                with index.store.snapshot() as snapshot:
-                    failures = {f"{row.uri}: {row.reason.text()}" for row in snapshot.ledger("failed")}
         except _Stopped:
             return
         if outcome.refused is not None:
             notes.append(str(outcome.refused))
         self._tell([*notes, *scanning.notes, *outcome.notes])
-        self._report(replace(outcome, notes=()), sorted(failures - self._failures))
-        self._failures = failures
+        self._report(replace(outcome, notes=()))
 
     def _tell(self, notes: Sequence[str]) -> None:
         """Pass on the notes that the scan before did not have."""

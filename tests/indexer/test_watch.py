@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -45,11 +45,6 @@ class Watching:
 
     def __init__(self, folder: Path, encoder: Any, *sources: Path, **options: Any) -> None:
         self.folder, self.outcomes, self.notes = folder, list[Outcome](), list[str]()
-        self.failures: list[Sequence[str]] = []
-
-        def report(outcome: Outcome, failures: Sequence[str]) -> None:
-            self.failures.append(failures)
-            self.outcomes.append(outcome)
 
         @contextmanager
         def open_index(listener: Listener) -> Iterator[IndexCore]:
@@ -66,7 +61,7 @@ class Watching:
             [(ReadOptions(), [str(source) for source in sources])],
             open_index,
             str(folder),
-            report=report,
+            report=self.outcomes.append,
             listener=Noting(self.notes),
             **settings,
         )
@@ -304,17 +299,3 @@ def test_new_folders_are_listened_to(tmp_path: Path, notes: Path, encoder: Any) 
         watching.until(lambda: watching.texts() == on_disk(notes))
         (notes / "new" / "d.txt").write_text("of the second folder")
         watching.until(lambda: watching.texts() == on_disk(notes))
-
-
-def test_a_failure_is_reported_when_it_changes(tmp_path: Path, notes: Path, encoder: Any) -> None:
-    (notes / "r.jsonl").write_text("{")
-    failure = (
-        f"{notes / 'r.jsonl'}:1: line 1: not valid JSON (Expecting property name enclosed in double quotes, column 2)"
-    )
-    with Watching(tmp_path / "x.index", encoder, notes, every_s=0.2) as watching:
-        assert watching.failures == [[failure]]
-        watching.until(lambda: len(watching.outcomes) > 2)
-        assert [failures for failures in watching.failures if failures] == [[failure]]
-        (notes / "r.jsonl").write_text("{}\n{")
-        watching.until(lambda: len([failures for failures in watching.failures if failures]) == 2)
-        assert watching.failures[-1][0].startswith(f"{notes / 'r.jsonl'}:2: line 2: ")

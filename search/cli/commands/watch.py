@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ import click
 from indexer.errors import BadInput, count_of
 from search.cli.arguments import options
 from search.cli.terminal.extras import missing_extra
-from search.cli.terminal.output import number, quoted, say, say_json, warn, warn_of
+from search.cli.terminal.output import number, say, say_json, warn_of
 
 if TYPE_CHECKING:
     from indexer.indexing.core import IndexCore
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from indexer.listener import Listener
     from indexer.sources import ReadOptions
 
-_SHOWN_FAILURES = 5
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -87,7 +86,7 @@ def watch(
         raise missing_extra(error, "watch") from error
     from indexer.indexing.watch import Watch
     from search.cli.arguments.configuration import read_extractors
-    from search.cli.indexing.runs import note_of_lost
+    from search.cli.indexing.runs import advice
     from search.cli.indexing.vector_options import VectorOptions
     from search.cli.terminal.progress import Console
 
@@ -111,10 +110,10 @@ def watch(
         ):
             yield index
 
-    first, told_lost = [True], ""
+    advised: list[str] | None = None  # after the scan before
 
-    def report(outcome: Outcome, failures: Sequence[str]) -> None:
-        nonlocal told_lost
+    def report(outcome: Outcome) -> None:
+        nonlocal advised
         counts = outcome.summary
         changed = {
             "indexed": counts.indexed,
@@ -124,20 +123,14 @@ def watch(
         }
         warn_of(note for note in notes if note not in console.printed)
         notes.clear()
-        for failure in failures[:_SHOWN_FAILURES]:
-            warn(failure)
-        if len(failures) > _SHOWN_FAILURES:
-            more = number(len(failures) - _SHOWN_FAILURES)
-            warn(f"and {more} more failed: likewise info {quoted(path)} --ledger failed has all")
+        earlier, advised = advised, [*advice(outcome, path)]
+        news = [text for text in advised if text not in (earlier or ())]
+        warn_of(news)
         if as_json:
             say_json({"seen": counts.seen, **changed, "documents": outcome.documents, "passages": outcome.passages})
-        elif any(value for name, value in changed.items() if name != "failed" or failures) or first:
+        elif any(value for name, value in changed.items() if name != "failed") or news or earlier is None:
             parts = ", ".join(f"{number(value)} {name}" for name, value in changed.items() if value) or "no change"
             say(f"{parts}: {count_of(outcome.documents, 'document')} in {count_of(outcome.passages, 'passage')}")
-        first.clear()
-        if (lost := "" if outcome.refused else note_of_lost(outcome)) not in {"", told_lost}:
-            warn(lost)
-        told_lost = lost
 
     read_options = ReadOptions(glob=glob, ignore=not no_ignore, extractors=read_extractors())
     watching = Watch(

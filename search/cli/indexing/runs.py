@@ -153,7 +153,7 @@ def run_and_report(
     else:
         parts = [f"{number(counts[name])} {name}" for name in _COUNTS if counts[name] or name in ("seen", "indexed")]
         say(f"{', '.join(parts)}: {count_of(outcome.documents, 'document')} in {count_of(outcome.passages, 'passage')}")
-    _advise(outcome, address)
+    warn_of(advice(outcome, address))
     if outcome.refused is not None:
         raise outcome.refused
     return 1 if summary.failed else 0
@@ -254,39 +254,42 @@ def _counts(summary: Summary, pruned: int, rebuild: bool) -> dict[str, int]:
     return counts
 
 
-def _advise(outcome: Outcome, address: str) -> None:
+def advice(outcome: Outcome, address: str) -> Iterator[str]:
+    """Yield what the user of a run should know or do."""
     summary, lost = outcome.summary, outcome.lost
     if summary.duplicates:
-        warn(f"{count_of(summary.duplicates, 'record')} left out, because a later record has the same id")
+        yield f"{count_of(summary.duplicates, 'record')} left out, because a later record has the same id"
     if summary.nameless:
-        warn(
+        yield (
             f"{count_of(summary.nameless, 'record')} of standard input without an id: named by its line, so another "
             "run will replace the document of the same line; give each record an id"
         )
     if summary.failed:
         such = "such as: " if summary.failed > 1 else ""
         ledger = f"likewise info {quoted(address)} --ledger failed"
-        warn(f"{number(summary.failed)} failed, {such}{summary.reason}; {ledger} has all")
+        yield f"{number(summary.failed)} failed, {such}{summary.reason}; {ledger} has all"
     if summary.left_out:
         such = "such as " if summary.skipped > len(summary.left_out) else ""
         names = ", ".join(f"{shown(uri)} ({why.text().partition(': ')[0]})" for uri, why in summary.left_out)
-        warn(f"skipped: {such}{names}; likewise info {quoted(address)} --ledger skipped says what to do")
+        yield f"skipped: {such}{names}; likewise info {quoted(address)} --ledger skipped says what to do"
     if summary.noted:
         were = "1 file was" if summary.noted == 1 else f"{number(summary.noted)} files were"
-        warn(f"{were} not read whole: likewise info {quoted(address)} --ledger noted")
+        yield f"{were} not read whole: likewise info {quoted(address)} --ledger noted"
     if summary.reread:
-        warn(f"to read again: {count_of(summary.reread, 'file')} with documents that another file has lost: run again")
-    if lost_note := note_of_lost(outcome):
-        warn(lost_note)
+        yield (
+            f"to read again: {count_of(summary.reread, 'file')} with documents that another file has lost: run again"
+        )
+    if lost_note := _note_of_lost(outcome):
+        yield lost_note
     if lost.ignored:
-        warn(
+        yield (
             f"kept: {count_of(len(lost.ignored), 'document')} of files that are ignored now, such as "
             f"{lost.ignored[0]}: likewise remove {quoted(address)} URI... removes them, "
             "--no-ignore reads their files again"
         )
 
 
-def note_of_lost(outcome: Outcome) -> str:
+def _note_of_lost(outcome: Outcome) -> str:
     """Return a sentence about documents that their source no longer has; empty if there are none."""
     lost = outcome.lost
     left = len(lost.uris) - outcome.pruned
