@@ -138,40 +138,6 @@ def test_texts_of_documents_are_marked_as_data(server: Any) -> None:
     converse(server, talk)
 
 
-def test_what_is_no_message_is_answered_over_stdio(own_vectors: Path) -> None:
-    lines = [
-        "hello",
-        '{"jsonrpc": "2.0", "id": 7}',
-        '{"jsonrpc": "2.0", "id": 8, "method": "tools/call", "params": {"name": "\\ud800"}}',
-        "[]",
-        "[" * 100_000,
-        '{"jsonrpc": "2.0", "id": "\\udfff", "method": "tools/list"}',
-        '{"jsonrpc": "2.0", "id": 1' + "0" * 5000 + ', "method": "tools/list"}',
-        '{"jsonrpc": "2.0", "id": 9}',
-        '{"jsonrpc": "2.0", "id": {"a": 1}, "method": "tools/list"}',
-        '{"jsonrpc": "2.0", "id": null, "method": "ping"}',
-        '{"jsonrpc": "2.0", "id": 10, "method": "tools/call", "params": {"name": "search", "arguments": '
-        '{"query": "moon", "where": "year = 1", "where": "year = 2"}}}',
-    ]
-    with subprocess.Popen(
-        [sys.executable, *LIKEWISE, "mcp", str(own_vectors)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": ROOT},
-    ) as process:  # fmt: skip
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write("".join(f"{line}\n" for line in lines))
-        process.stdin.flush()
-        answers = [json.loads(process.stdout.readline()) for _ in lines]
-        process.stdin.close()
-        assert process.wait(30) == 0
-    assert [(answer["id"], answer["error"]["code"]) for answer in answers] == [
-        (None, -32700), (7, -32600), (8, -32600), (None, -32600),
-        (None, -32700), (None, -32600), (None, -32700), (9, -32600), (None, -32600), (None, -32600), (10, -32600),
-    ]  # fmt: skip
-    assert "half of a surrogate pair" in answers[2]["error"]["message"]
-    assert answers[-1]["error"]["message"] == "the member 'where' is given twice: give it once"
-
-
 def test_the_log_of_the_process_is_left_as_it_is(papers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
     level = logging.getLogger().level
