@@ -21,8 +21,9 @@ def test_each_hit_names_its_index(likewise: Callable[..., Any], topics: Path, in
     printed = likewise("search", *both, "moon", "-k", 2, "--where", "year >= 2021").out
     assert "kitchen: moon" in printed
     assert "topics: moon" in printed
-    lines = likewise("search", *both, "bread oven", "--mode", "words", "--format", "{index} {uri}", "-k", 9).out
-    assert sorted(lines.splitlines()) == ["kitchen bread", "kitchen cake", "topics bread"]
+    words = json.loads(likewise("search", *both, "bread oven", "--mode", "words", "--json", "-k", 9).out)["hits"]
+    named = sorted((hit["index"], hit["uri"]) for hit in words)
+    assert named == [("kitchen", "bread"), ("kitchen", "cake"), ("topics", "bread")]
     asked = likewise("search", *both, "-", "--json", "-k", 1, stdin="moon\nbread\n").out
     assert [json.loads(line)["query"] for line in asked.splitlines()] == ["moon", "bread"]
     context = json.loads(likewise("search", *both, "moon tide", "--json", "-C", 1, "-k", 1).out)["hits"]

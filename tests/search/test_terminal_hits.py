@@ -17,12 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from indexer import Document, Index
-from indexer.errors import BadInput
-from search.cli.hits.hit_formats import LineFormat, editor_command, open_hit
+from search.cli.hits.hit_formats import editor_command, open_hit
 from search.cli.terminal.output import printable
 from search.cli.terminal.terminal import Terminal, link_style, short_path
-from search.hits import Hit
 from search.snippets import snippet
 
 
@@ -149,38 +146,7 @@ def test_paths_alone(likewise: Callable[..., Any], folder: Path) -> None:
     assert sorted(said.out.splitlines()) == ["notes/copy.txt", "notes/moon.txt"]
     said = likewise("search", "moon", "water", "-k", 2, "-0")
     assert sorted(said.out.split("\0")) == ["", "notes/copy.txt", "notes/moon.txt"]
-
-
-def test_a_line_of_the_users_own_form(likewise: Callable[..., Any], folder: Path, tmp_path: Path, encoder: Any) -> None:
-    said = likewise("search", "star", "light", "-k", 1, "--format", "{path}:{line}: {text}")
-    assert said.out == "notes/deep/stars.md:5: star light shines far away\n"
-    said = likewise("search", "star", "light", "-k", 1, "--format", r"{rank:>3}\t{{{metadata.size}}}{page}")
-    assert said.out == f"  1\t{{{(folder / 'notes/deep/stars.md').stat().st_size}}}\n"
-    for pattern, says in (
-        ("{pth}", "unknown field {pth}; there are rank, path, line"),
-        ("{path", "expected '}'"),
-        ("{path!r}", "!r"),
-        ("{}", "unknown field {}"),
-        ("{path.__class__}", "unknown field"),
-        ("{rank:q}", "Unknown format code 'q'"),
-        ("{path:>9999999999}", "--format {path:>9999999999}: a width is over 1,000: give a smaller one"),
-        ("{score:.1001f}", "a width is over 1,000"),
-    ):
-        said = likewise("search", "star", "--format", pattern)
-        assert (said.code, said.out) == (2, ""), (pattern, said.err)
-        assert says in said.err, (pattern, said.err)
-    with Index.create(tmp_path / "x.index", encoder) as index:
-        index.add([Document("a", "moon \x1b[31m\x07", "\u202etitle")])
-    said = likewise("search", tmp_path / "x.index", "moon", "--format", "{title}|{text}")
-    assert said.out == "\N{REPLACEMENT CHARACTER}title|moon \N{REPLACEMENT CHARACTER}[31m\N{REPLACEMENT CHARACTER}\n"
     assert likewise("search", "star", "-l", "--json").code == 2
-
-
-def test_a_value_cannot_reach_into_python() -> None:
-    hit = Hit("a", "", "text", 0, 4, 0.5, 0.5, metadata={"n": 3})
-    assert LineFormat("{metadata.n:03d}|{score}|{page}|{metadata.none}").line(1, hit, "text") == "003|0.500||"
-    with pytest.raises(BadInput, match="unknown field"):
-        LineFormat("{metadata.}")
 
 
 @pytest.mark.parametrize(

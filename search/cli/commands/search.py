@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from search.cli.hits.context import Surroundings
-    from search.cli.hits.hit_formats import LineFormat
     from search.hits import Hit, Hits
     from search.query import Mode, Query
     from search.searcher import Searcher
@@ -102,12 +101,6 @@ class SearchCommand(options.RankingCommand):
 )
 @click.option("-l", "paths_only", is_flag=True, help="Print only the path of each file with a hit.")
 @click.option("-0", "nul", is_flag=True, help="As -l, each path as it is and with a NUL character after it (xargs -0).")
-@click.option(
-    "--format",
-    "line_format",
-    metavar="FORMAT",
-    help="Print a line for each hit, such as '{path}:{line}: {text}'. An unknown field is an error that names all.",
-)
 @click.option("--open", "open_first", is_flag=True, help="Open the first hit in VISUAL or EDITOR, at its line.")
 @options.trust_option
 @options.json_option
@@ -124,7 +117,6 @@ def search(
     context: int,
     paths_only: bool,
     nul: bool,
-    line_format: str | None,
     open_first: bool,
     trust_remote_code: bool,
     as_json: bool,
@@ -142,7 +134,6 @@ def search(
     \b
     likewise search papers.index "how do vaccines work" -k 5
     likewise search how do vaccines work --where 'year >= 2020' --json
-    likewise search how do vaccines work --format '{path}:{line}: {text}'
     likewise search papers.index 'how do "mRNA vaccines" work -cancer'
     likewise search papers.index - < questions.txt
     likewise search papers.index
@@ -159,14 +150,13 @@ def search(
         named = " ".join(f"--index {quoted(each)}" for each in dict.fromkeys((*paths, other)))
         raise click.UsageError(f"{other} is an index: to ask several, write {named}", click.get_current_context())
     query = "" if like and not words else _joined(words)
-    outputs = {"--json": as_json, "-l": paths_only or nul, "--format": line_format is not None, "--open": open_first}
+    outputs = {"--json": as_json, "-l": paths_only or nul, "--open": open_first}
     chosen = [name for name, given in outputs.items() if given]
     if len(chosen) > 1:
         raise click.UsageError(f"{' and '.join(chosen)} are different outputs: choose one", click.get_current_context())
     # OpenVINO works without its converter, whose import (with telemetry) takes 60 ms.
     sys.modules.setdefault("openvino.tools.ovc", None)  # type: ignore[arg-type]
-    pattern = _line_format(line_format)
-    output = _Output(as_json, explain, context, paths_only, nul, pattern, open_first)
+    output = _Output(as_json, explain, context, paths_only, nul, open_first)
     reads_conditions = len(words) < 2 or click.get_current_context().meta[_AFTER_DASHES]
     ask = partial(
         Query,
@@ -233,12 +223,11 @@ class _Output:
     context: int
     paths_only: bool
     nul: bool
-    pattern: LineFormat | None
     open_first: bool
 
     @property
     def for_people(self) -> bool:
-        return not (self.as_json or self.paths_only or self.nul or self.pattern or self.open_first)
+        return not (self.as_json or self.paths_only or self.nul or self.open_first)
 
     def print(self, indexes: _Indexes, hits: Hits, first_rank: int = 1) -> None:
         """Print hits in the form that was asked for, or open the first."""
@@ -247,13 +236,11 @@ class _Output:
             stem = stem_of(indexes.first.language)
             print_hits(hits, self.as_json, Presentation(self.explain, stem, surroundings, first_rank))
             return
-        from search.cli.hits.hit_formats import open_hit, print_lines, print_paths
+        from search.cli.hits.hit_formats import open_hit, print_paths
 
         warn_of(hits.notes)
         if self.paths_only or self.nul:
             print_paths(hits, nul=self.nul)
-        elif self.pattern:
-            print_lines(hits, self.pattern, stem_of(indexes.first.language))
         elif hits:
             open_hit(hits[0])
         else:
@@ -266,14 +253,6 @@ class _Output:
         from search.cli.hits.context import surroundings_of
 
         return {rank: surroundings_of(indexes.of(hit), hit, self.context) for rank, hit in enumerate(hits, first_rank)}
-
-
-def _line_format(pattern: str | None) -> LineFormat | None:
-    if pattern is None:
-        return None
-    from search.cli.hits.hit_formats import LineFormat
-
-    return LineFormat(pattern)
 
 
 def _answer_lines(indexes: _Indexes, ask: Callable[..., Query], mode: Mode, output: _Output) -> int:

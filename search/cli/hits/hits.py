@@ -165,12 +165,12 @@ def _passages(rank: int, hit: Hit, presentation: Presentation) -> Iterator[tuple
     """Yield the part of the passage to show with its marks, or the whole passage between its neighbours."""
     surroundings = presentation.surroundings.get(rank)
     if surroundings is None:
-        part = part_of(hit, presentation.stem)
+        part = _part_of(hit, presentation.stem)
         yield printable(part.text), part.marks  # printable() replaces each character by one, so that the marks fit
         return
     for text in surroundings.before:
         yield printable(_flat(text, hit)), ()
-    part = part_of(hit, presentation.stem, len(hit.text))
+    part = _part_of(hit, presentation.stem, len(hit.text))
     yield printable(part.text), part.marks
     for text in surroundings.after:
         yield printable(_flat(text, hit)), ()
@@ -183,7 +183,7 @@ def _flat(text: str, hit: Hit) -> str:
     return snippet(visible_text(text, hit.format), (), len(text)).text
 
 
-def part_of(hit: Hit, stem: Callable[[str], Hashable], width: int | None = None) -> Snippet:
+def _part_of(hit: Hit, stem: Callable[[str], Hashable], width: int | None = None) -> Snippet:
     """Return the part of a hit's passage that a person sees."""
     from indexer.passages.cut import visible_text
     from search.snippets import WIDTH, snippet
