@@ -38,6 +38,7 @@ from indexer.stores.addresses.copying import copy_commit
 from indexer.stores.addresses.life_cycle import draft
 from indexer.stores.addresses.open import create_store, engine_of, is_store
 from indexer.stores.port import CheckReport, Info, Kind, Recall
+from indexer.stores.temporary import remove_folder
 from indexer.stores.words.analysis import AUTO, code, is_auto
 
 
@@ -135,7 +136,7 @@ class Index:
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        index._folder = weakref.finalize(index, _delete, folder, os.getpid())
+        index._folder = weakref.finalize(index, remove_folder, folder, os.getpid())
         return index
 
     @classmethod
@@ -521,9 +522,3 @@ class _Waiting(Listener):
     def waiting(self, text: str) -> None:
         if self._call is not None:
             self._call(text)
-
-
-def _delete(folder: Path, process: int) -> None:
-    """Delete the folder of a temporary index, unless this is a forked child of the process that made it."""
-    if process == os.getpid():
-        shutil.rmtree(folder, ignore_errors=True)

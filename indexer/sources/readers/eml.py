@@ -10,6 +10,7 @@ readers, in a worker process of this one.
 from __future__ import annotations
 
 import os
+import tempfile
 import time
 from dataclasses import replace
 from email import message_from_bytes, policy
@@ -27,7 +28,6 @@ from indexer.sources.formats import EML, FORMATS, HTML, Format, format_of
 from indexer.sources.limits import MAX_ATTACHMENT_SECONDS
 from indexer.sources.message import message_ids
 from indexer.sources.readers import html
-from indexer.stores.temporary import temporary_folder
 
 _FIELDS = {"from": "From", "to": "To", "cc": "Cc", "subject": "Subject"}
 _MARKUP = {"text/rtf", "text/richtext", "text/enriched", "text/css"}  # text/* that is not readable as it is
@@ -156,13 +156,10 @@ class _Attachments:
         seconds = self._deadline - time.monotonic()
         if seconds <= 0:
             raise Unreadable(Code.TOO_SLOW(f"{MAX_ATTACHMENT_SECONDS:g}"))
-        folder, remove = temporary_folder(self, "attachment-")
-        try:
-            path = folder / f"file.{format_.name}"  # openpyxl looks at the extension
+        with tempfile.TemporaryDirectory(prefix="likewise-attachment-", ignore_cleanup_errors=True) as folder:
+            path = Path(folder, f"file.{format_.name}")  # openpyxl looks at the extension
             path.write_bytes(data)
             return EXTRACTOR.extract(str(path), format_.module, max_characters, seconds=seconds)
-        finally:
-            remove()
 
     def _note(self, name: str, reason: Reason) -> None:
         if reason.code is Code.TOO_SLOW:

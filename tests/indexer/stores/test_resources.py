@@ -25,7 +25,6 @@ from indexer.errors import StorageError
 from indexer.stores.local.catalog import connections, views
 from indexer.stores.local.catalog.views import Views
 from indexer.stores.local.segments import files as segment_files
-from indexer.stores.temporary import temporary_folder
 from indexer.stores.words import tantivy_index
 from search import Searcher
 
@@ -188,8 +187,6 @@ def test_an_open_index_that_is_not_asked_holds_connections_and_nothing_else(
     made: Callable[[str], Path],
 ) -> None:
     folder = made("x.index")
-    owner = Views(folder)
-    temporary_folder(owner, "likewise-")  # the lock of the temporary folder, which all indexes share
     before = len(descriptors())
     with Searcher(folder) as searcher:
         assert searcher.search_vector(ROWS[0], 1)[0].uri == "d0"
