@@ -53,7 +53,6 @@ class NewIndexOptions(TypedDict, total=False):
     device: str
     trust_remote_code: bool
     tokenizer: str | PathLike[str] | None
-    question_model: str | PathLike[str] | RecipeSpec | None
 
 
 class Index:
@@ -78,7 +77,6 @@ class Index:
         device: str = "auto",
         trust_remote_code: bool = False,
         tokenizer: str | PathLike[str] | None = None,
-        question_model: str | PathLike[str] | RecipeSpec | None = None,
     ) -> Index:
         """Make an empty index.
 
@@ -99,12 +97,10 @@ class Index:
             trust_remote_code: run Python code that comes with the model.
             tokenizer: name or path of the tokenizer that cuts passages for a model behind an endpoint; without it they
                 are cut by characters.
-            question_model: another model that embeds questions into the space of `model`, such as a small model that
-                was trained beside a large one; it is compiled for questions.
 
         Raises:
             BadInput: something exists at the path, or the settings do not fit the model.
-            ModelError: the model cannot be loaded, or the vectors of the two models are not in one space.
+            ModelError: the model cannot be loaded.
         """
         name_host(model)
         context = Context(Runtime(precision, device, trust_remote_code))
@@ -115,7 +111,6 @@ class Index:
             overlap=overlap,
             language=language,
             tokenizer=tokenizer,
-            question_model=question_model,
             runtime=context.runtime,
         )
         return cls(IndexCore(create_store(path, settings), encoder, context))
@@ -156,8 +151,7 @@ class Index:
             model: for an index that exists it may be left out, unless it was made with an encoder of your own.
             create: make the index if there is none, with the arguments of `create`.
             options: as in `create`. An index that exists must have been made with these `dimensions`, `max_tokens`,
-                `overlap` and `language`, unless they are left out or "auto"; it keeps its own `tokenizer` and
-                `question_model`.
+                `overlap` and `language`, unless they are left out or "auto"; it keeps its own `tokenizer`.
 
         Raises:
             NotAnIndex, NewerFormat, OlderFormat, IndexDamaged: there is no index that can be read.

@@ -9,7 +9,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from indexer.encoders.chain.two_models import pair
+from indexer.encoders.chain.two_models import TwoModels
 from indexer.encoders.documents import OpenvinoForDocuments
 from indexer.encoders.endpoints.remote import connect, open_remote
 from indexer.encoders.machine.hardware import Precision, choose_device, choose_dtype
@@ -97,17 +97,12 @@ def load_encoder(
         combine=combine if combine != "mean" else spec.combine,
         max_tokens=spec.max_tokens if max_tokens is None else int(max_tokens),
         dimensions=spec.dimensions if dimensions is None else int(dimensions),
-        question=None,
     )
-    computing = Runtime(precision, device, trust_remote_code, runtime)
-    documents = _of_one_folder(request, computing)
-    if spec.question is None:
-        return documents
-    return pair(documents, _of_one_folder(spec.question, Runtime("auto", device, trust_remote_code)))
+    return _load_request(request, Runtime(precision, device, trust_remote_code, runtime))
 
 
-def _of_one_folder(spec: RecipeSpec, runtime: Runtime) -> Encoder:
-    """Load what one folder or endpoint holds: one model, or a model for each of the two routes of a Router."""
+def _load_request(spec: RecipeSpec, runtime: Runtime) -> Encoder:
+    """Load what a folder or an endpoint holds: one model, or a model for each of the two routes of a Router."""
     if is_endpoint(spec.model):
         return connect(spec, runtime)
     if spec.combine not in COMBINES:
@@ -124,7 +119,8 @@ def _of_one_folder(spec: RecipeSpec, runtime: Runtime) -> Encoder:
             for_questions = dataclasses.replace(runtime, precision="auto")
             documents = _computed(dataclasses.replace(spec, route="document"), runtime)
             questions = _computed(dataclasses.replace(spec, route="query"), for_questions)
-            return pair(documents, questions, trained_together=True)
+            recipe = dataclasses.replace(documents.recipe, question=questions.recipe)
+            return TwoModels(recipe, questions, lambda: documents)
     return _computed(spec, runtime)
 
 
@@ -157,21 +153,21 @@ def _layers(layers: int | str | Sequence[int]) -> tuple[int, ...]:
 
 
 def spec_of(recipe: Recipe) -> RecipeSpec:
-    """Return the request that gives this recipe."""
+    """Return the request that gives this recipe. It names neither route if the recipe has both routes of a Router."""
     return RecipeSpec(
         recipe.model,
         recipe.pooling,
         recipe.layers or None,
         recipe.combine,
-        max_tokens=recipe.max_tokens,
+        # Two limits are the models' own, because a request has one for both.
+        max_tokens=recipe.max_tokens if recipe.for_questions.max_tokens == recipe.max_tokens else None,
         dimensions=recipe.dimensions,
         query_prompt=recipe.query_prompt,
         document_prompt=recipe.document_prompt,
         tokenizer=recipe.remote.tokenizer or None if recipe.remote else None,
         input_type=recipe.remote is not None and recipe.remote.input_type,
-        question=None if recipe.question is None else spec_of(recipe.question),
         stored=True,
-        route=recipe.route,
+        route=recipe.route if recipe.question is None else "",
     )
 
 

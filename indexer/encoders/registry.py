@@ -6,7 +6,6 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -83,7 +82,7 @@ def get_encoder(
         ModelError: the model is not found, or has other weights than the stored recipe was made with.
     """
     runtime = runtime or Runtime()
-    if isinstance(model, Recipe | RecipeSpec) and model.question is not None:
+    if isinstance(model, Recipe) and model.question is not None:
         return _get_two(model, runtime, models)
     if models is not None:
         from indexer.encoders.chain.deferred import defer
@@ -138,18 +137,15 @@ def get_query_encoder(
         return steady(encoder), notes
 
 
-def _get_two(model: Recipe | RecipeSpec, runtime: Runtime, models: KnownModels | None) -> Encoder:
-    """Return the encoder of two models: a stored recipe's, or a new one whose models are compared."""
-    from indexer.encoders.chain.two_models import TwoModels, pair
+def _get_two(recipe: Recipe, runtime: Runtime, models: KnownModels | None) -> Encoder:
+    """Return the encoder of a stored recipe of two models."""
+    from indexer.encoders.chain.two_models import TwoModels
 
-    assert model.question is not None
-    documents = get_encoder(replace(model, question=None), runtime, models)
+    documents = get_encoder(recipe.for_documents, runtime, models)
     # The caller's precision and runtime are for many documents.
     for_questions = Runtime(device=runtime.device, trust_remote_code=runtime.trust_remote_code)
-    questions = get_encoder(model.question, for_questions, models)
-    if isinstance(model, Recipe):
-        return TwoModels(model, questions, lambda: documents)
-    return pair(documents, questions, trained_together=bool(model.route and model.question.route))
+    questions = get_encoder(recipe.for_questions, for_questions, models)
+    return TwoModels(recipe, questions, lambda: documents)
 
 
 def _get_two_for_questions(recipe: Recipe, compiled: Path, trust_remote_code: bool) -> tuple[Encoder, tuple[str, ...]]:

@@ -168,18 +168,14 @@ class IndexCore:
 
         return CachedEncoder(encoder, self.context.cache, self.context.runtime.precision, ready)
 
-    def record_model_place(self, model: str, question: str | None = None) -> None:
-        """Store the names or folders under which the models of this recipe are found now, if they have changed.
-
-        Args:
-            question: of the model of questions; None leaves it as it is.
-        """
+    def record_model_place(self, model: str) -> None:
+        """Store the name or folder under which the model of this recipe is found now, if it has changed."""
 
         def renamed(stored: Settings) -> Settings:
             recipe = stored.recipe
             assert recipe is not None
-            asked = recipe.question and replace(recipe.question, model=question or recipe.question.model)
-            return replace(stored, recipe=replace(recipe, model=model, question=asked))
+            question = recipe.question and replace(recipe.question, model=model)
+            return replace(stored, recipe=replace(recipe, model=model, question=question))
 
         if renamed(self.settings) != self.settings:
             with self.writer() as writer:
@@ -197,9 +193,9 @@ class IndexCore:
 
     def nothing_to_compile(self) -> str:
         """Return why the encoder of questions needs no graph; nothing if it needs one."""
-        if self.recipe is None or self.recipe.for_questions.remote is None:
+        if self.recipe is None or self.recipe.remote is None:
             return ""
-        return f"its model is behind {self.recipe.for_questions.model}"
+        return f"its model is behind {self.recipe.model}"
 
     @property
     def batch_characters(self) -> int:

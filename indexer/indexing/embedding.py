@@ -210,14 +210,13 @@ def settings_of_new(
     overlap: int | None = None,
     language: str = AUTO,
     tokenizer: str | PathLike[str] | None = None,
-    question_model: str | PathLike[str] | RecipeSpec | None = None,
     runtime: Runtime | None = None,
     cache: VectorCache | None = None,
 ) -> tuple[Settings, Encoder | None]:
     """Return the settings of a new index and its encoder, or None for an index of the user's own vectors.
 
     Args:
-        model, dimensions, max_tokens, overlap, language, tokenizer, question_model: as in `Index.create`.
+        model, dimensions, max_tokens, overlap, language, tokenizer: as in `Index.create`.
         runtime: how the encoder computes.
         cache: if the cache knows the recipe of the model, the model is loaded only when a text is embedded.
 
@@ -229,15 +228,9 @@ def settings_of_new(
         width = 0 if dimensions == "auto" else whole_number("dimensions", dimensions)
         if model is not None or (dimensions != "auto" and width < 1):
             raise BadInput('give either a model, or dimensions (1 or more, or "auto") of your own vectors')
-        if question_model is not None:
-            raise BadInput("a model for questions stands beside a model for documents: give model= too")
         return _in_language(language, Settings(width)), None
     model = _endpoint_spec(model, max_tokens, tokenizer)
     model = DEFAULT_MODEL if model is None else model
-    if question_model is not None:
-        if not isinstance(model, str | PathLike | RecipeSpec):
-            raise BadInput("a model for questions stands beside a model that is named: give model= a name or folder")
-        model = RecipeSpec.of(model).with_question(RecipeSpec.of(question_model))
     encoder = get_encoder(model, runtime, cache)
     recipe = model if isinstance(model, Recipe) else encoder.recipe
     limit = encoder.max_tokens

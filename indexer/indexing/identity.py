@@ -42,17 +42,15 @@ def as_stored(model: str | PathLike[str] | RecipeSpec, stored: Recipe) -> Recipe
     spec = RecipeSpec.of(model)
     if is_endpoint(spec.model) or fingerprint(find_model(spec.model)) != stored.fingerprint:
         return spec
-    if stored.question is not None:
-        routed = replace(spec, route=stored.question.route) if stored.route else stored.question.model
-        question = as_stored(spec.question or routed, stored.question)
-        documents = replace(spec, question=None, route=stored.route)
-        return replace(as_stored(documents, stored.for_documents), question=question)
+    from indexer.encoders.load import spec_of
+
+    made = spec_of(stored)
     return replace(
         spec,
-        query_prompt=stored.query_prompt if spec.query_prompt is None else spec.query_prompt,
-        document_prompt=stored.document_prompt if spec.document_prompt is None else spec.document_prompt,
-        max_tokens=stored.max_tokens if spec.max_tokens is None else spec.max_tokens,
-        dimensions=stored.dimensions if spec.dimensions is None else spec.dimensions,
+        query_prompt=made.query_prompt if spec.query_prompt is None else spec.query_prompt,
+        document_prompt=made.document_prompt if spec.document_prompt is None else spec.document_prompt,
+        max_tokens=made.max_tokens if spec.max_tokens is None else spec.max_tokens,
+        dimensions=made.dimensions if spec.dimensions is None else spec.dimensions,
         stored=True,
     )
 

@@ -60,7 +60,7 @@ def _compiled_bytes(store: Store, recipe: Recipe) -> tuple[int, int]:
         return 0, 0
     old = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     try:
-        weights = weight_files(find_model(recipe.for_questions.model)) if recipe.for_questions.remote is None else []
+        weights = weight_files(find_model(recipe.model)) if recipe.remote is None else []
     except ModelError:  # an encoder of the caller's own
         weights = []
     return old, sum(file.stat().st_size for file in weights) // 2

@@ -30,7 +30,7 @@ class LikewiseSearch:
         """Choose how to index and to search.
 
         Args:
-            model, create: arguments of `Index.create`, such as `question_model` and `max_tokens`.
+            model, create: arguments of `Index.create`, such as `max_tokens`.
             mode: `dense`, `words` or `hybrid`.
         """
         self._model, self.mode, self._create = model, mode, create
@@ -46,8 +46,7 @@ class LikewiseSearch:
     def mteb_model_meta(self) -> ModelMeta:
         """The name under which mteb keeps the results: the model and the mode."""
         model = getattr(self._model, "recipe", self._model) or "all-MiniLM-L6-v2"
-        parts = (model, self._create.get("question_model"), self.mode)
-        name = "-".join(str(part).rpartition("/")[2] for part in parts if part is not None)
+        name = f"{str(model).rpartition('/')[2]}-{self.mode}"
         return ModelMeta.create_empty({"name": f"likewise/{name}", "model_type": ["hybrid"]})
 
     def index(self, corpus: Iterable[Mapping[str, Any]], **options: Any) -> None:

@@ -95,7 +95,7 @@ class Recipe:
         normalize: whether rows have unit length; always true so far.
         remote: of a model behind an endpoint, whose fingerprint is then that of this value; None for a model on this
             machine.
-        question: the recipe of the model that embeds questions; None if this recipe's model embeds them too.
+        question: the recipe of the part of a Router that embeds questions; None for any other model.
         route: `query` or `document`, the part of a Router that embeds; empty for any other model.
     """
 
@@ -116,8 +116,7 @@ class Recipe:
     @property
     def identity(self) -> str:
         """16 hex digits of the sha256 over all fields except `model` and `remote`. The sha256 of `remote` is the
-        fingerprint. A recipe of one model has no `question` and no `route` among them, as before two models were
-        known."""
+        fingerprint. Only the recipe of a Router has `question` and `route` among them."""
         return _identity(self)
 
     @property
@@ -127,7 +126,7 @@ class Recipe:
 
     @property
     def for_documents(self) -> Recipe:
-        """The recipe of the vectors of documents, which an index of one model would have."""
+        """The recipe of the vectors of documents alone."""
         return self if self.question is None else dataclasses.replace(self, question=None)
 
     def same(self, other: Recipe) -> bool:
@@ -177,8 +176,7 @@ class Recipe:
         return RecipeSpec.parse(text)
 
     def __str__(self) -> str:
-        spec = RecipeSpec(self.model, self.pooling, self.layers, self.combine)
-        return str(spec) if self.question is None or self.route else f"{spec}, with questions by {self.question}"
+        return str(RecipeSpec(self.model, self.pooling, self.layers, self.combine))
 
 
 _ALWAYS_HASHED = {"post": None, "post_sha256": ""}
@@ -201,9 +199,8 @@ class RecipeSpec:
 
     Attributes: as in `Recipe`; None leaves the choice to the model. `tokenizer` is the name or path of the tokenizer
     that cuts passages for a model behind an endpoint; None cuts them by characters. `input_type` says whether the
-    endpoint gets the role of texts, query or document, in its requests. `question` is the request for the model that
-    embeds questions; None is the same model. `stored` says that the request is what an index was made with,
-    and not what a person asks for.
+    endpoint gets the role of texts, query or document, in its requests. `stored` says that the request is what an index
+    was made with, and not what a person asks for.
     """
 
     model: str
@@ -216,7 +213,6 @@ class RecipeSpec:
     document_prompt: str | None = None
     tokenizer: str | None = None
     input_type: bool = False
-    question: RecipeSpec | None = None
     stored: bool = False
     route: str = ""
 
@@ -275,26 +271,11 @@ class RecipeSpec:
 
     def with_prompts(self, query: str | None, document: str | None) -> RecipeSpec:
         """Return this request with the prompts that are given; None leaves a prompt as it is."""
-        if self.question is not None:
-            alone = dataclasses.replace(self, question=None).with_prompts(None, document)
-            return dataclasses.replace(alone, question=self.question.with_prompts(query, None))
         return dataclasses.replace(
             self,
             query_prompt=self.query_prompt if query is None else query,
             document_prompt=self.document_prompt if document is None else document,
         )
-
-    def with_question(self, question: RecipeSpec) -> RecipeSpec:
-        """Return this request with another model for questions. Its vectors are as wide as this request asks for.
-
-        Raises:
-            ModelError: the other model is behind an endpoint.
-        """
-        if is_endpoint(question.model):
-            raise ModelError(f"{question}: questions are embedded on this machine: name a model, and not an endpoint")
-        if self.dimensions is not None:
-            question = dataclasses.replace(question, dimensions=self.dimensions)
-        return dataclasses.replace(self, question=question)
 
     def __str__(self) -> str:
         parts = [self.pooling or OWN]

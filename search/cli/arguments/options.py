@@ -105,11 +105,6 @@ query_prompt_option = rare(
 document_prompt_option = rare(
     "--document-prompt", metavar="TEXT", help="Text put before each document.  [default: the model's own]"
 )
-question_model_option = rare(
-    "--question-model",
-    metavar="NAME|PATH",
-    help="Another model that embeds questions into the space of --model.  [default: --model]",
-)
 no_wait_option = rare("--no-wait", is_flag=True, help="Fail at once if another process is writing.")
 
 

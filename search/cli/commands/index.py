@@ -49,7 +49,6 @@ from search.cli.terminal.output import warn
 @options.rare("--dimensions", type=int, metavar="N",
               help="With --model, keep the first N dimensions of its vectors. Without it, make an index without a "
               "model, for records that bring vectors of N numbers.")  # fmt: skip
-@options.question_model_option
 @options.query_prompt_option
 @options.document_prompt_option
 @click.option("--glob", multiple=True, metavar="G", help="In folders, read only files that match G. Repeatable.")

@@ -26,7 +26,6 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.command(cls=options.IndexCommand)
 @click.option("--model", metavar="NAME|PATH|URL#NAME", help="The new model, here or behind an endpoint.")
 @options.rare("--tokenizer", metavar="NAME|PATH", help="What cuts passages for the model of an endpoint.")
-@options.question_model_option
 @click.option("--max-tokens", type=int, help="Most tokens in a passage; required for an endpoint.")
 @options.rare("--input-type", is_flag=True, help="Tell the endpoint whether a text is a query or a document.")
 @click.option("--queries", type=_FILE, metavar="FILE", help="Judged questions for the verdict: JSON lines.")
@@ -71,9 +70,7 @@ def migrate(
         raise click.UsageError("--queries and --qrels belong together: give both")
     of_model = any(value is not None and value is not False for value in vectors.values())
     if model is None and (queries or yes or of_model):
-        raise click.UsageError(
-            "--queries, --qrels, --tokenizer, --question-model, --max-tokens, --input-type and --yes are for --model"
-        )
+        raise click.UsageError("--queries, --qrels, --tokenizer, --max-tokens, --input-type and --yes are for --model")
     if back:
         _back(path, no_wait, no_cache, trust_remote_code, as_json)
     elif drop:

@@ -35,15 +35,10 @@ class VectorOptions:
     input_type: bool = False
     query_prompt: str | None = None
     document_prompt: str | None = None
-    question_model: str | None = None
-
-    @property
-    def _names_documents_model(self) -> bool:
-        return any((self.model, self.pooling, self.layers, self.combine))
 
     @property
     def names_model(self) -> bool:
-        return self._names_documents_model or self.question_model is not None
+        return any((self.model, self.pooling, self.layers, self.combine))
 
     @property
     def own_vectors(self) -> bool:
@@ -115,9 +110,8 @@ class VectorOptions:
 
             spec = self._spec(recipe)
             index = index.with_model(spec)
-            if recipe and (self.model or self.question_model):
-                question = spec if recipe.route else spec.question
-                index.record_model_place(lasting_name(spec.model), lasting_name(question.model) if question else None)
+            if recipe and self.model:
+                index.record_model_place(lasting_name(spec.model))
         dimensions = index.settings.dimensions
         if not dimensions and self.dimensions is not None and self.dimensions > 0:  # the index has no width yet
             dimensions = self.dimensions
@@ -129,7 +123,7 @@ class VectorOptions:
             ("--max-tokens", self.max_tokens, settings and settings.max_tokens),
             ("--overlap", self.overlap, settings and settings.overlap),
             ("--language", language, index.settings.language),
-            ("--query-prompt", self.query_prompt, recipe and recipe.for_questions.query_prompt),
+            ("--query-prompt", self.query_prompt, recipe and recipe.query_prompt),
             ("--document-prompt", self.document_prompt, recipe and recipe.document_prompt),
         ):
             if option is not None and option != stored:
@@ -155,9 +149,7 @@ class VectorOptions:
     def _names_endpoint_alone(self) -> bool:
         from indexer.encoders.recipes.recipe import is_endpoint
 
-        return is_endpoint(self.model or "") and not (
-            self.pooling or self.layers or self.combine or self.question_model
-        )
+        return is_endpoint(self.model or "") and not (self.pooling or self.layers or self.combine)
 
     def _at_endpoint(self, index: IndexCore, recipe: Recipe) -> IndexCore:
         """Return the index with its model at the address of --model, and record a new address.
@@ -192,18 +184,12 @@ class VectorOptions:
         name = self.model or (stored.model if stored else DEFAULT_MODEL)
         spec = RecipeSpec.chosen(name, self.pooling, self.layers, self.combine)
         roles = self.model is None and stored is not None and stored.remote is not None and stored.remote.input_type
-        if stored is not None and not self._names_documents_model:
+        if stored is not None and not self.names_model:
             spec = replace(spec, pooling=stored.pooling, layers=stored.layers or None, combine=stored.combine)
             spec = replace(spec, dimensions=stored.dimensions)
             spec = spec.with_prompts(stored.query_prompt, stored.document_prompt)
         if self.dimensions is not None:
             spec = replace(spec, dimensions=self.dimensions)
-        if self.question_model is not None:
-            spec = spec.with_question(RecipeSpec.parse(self.question_model))
-        elif stored and stored.question and not stored.route and not self._names_documents_model:
-            from indexer.encoders.load import spec_of
-
-            spec = spec.with_question(spec_of(stored.question))
         spec = spec.with_prompts(self.query_prompt, self.document_prompt)
         return replace(spec, tokenizer=self.tokenizer, input_type=self.input_type or roles)
 
@@ -211,8 +197,7 @@ class VectorOptions:
         """Return whether the named model is the index's own model. Its weights are compared when it is loaded."""
         from indexer.encoders.recipes.locate import lasting_name
 
-        named = (self.model, recipe.model), (self.question_model, recipe.for_questions.model)
-        same = all(name is None or lasting_name(name) == stored for name, stored in named)
+        same = self.model is None or lasting_name(self.model) == recipe.model
         return same and not (self.pooling or self.layers or self.combine)
 
 

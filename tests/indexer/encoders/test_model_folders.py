@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import json
 import pickle
 import re
@@ -30,7 +29,7 @@ from sentence_transformers.sentence_transformer.modules import Dense, Pooling, R
 from tokenizers import Tokenizer
 
 from indexer import Document, Index
-from indexer.encoders import load_encoder
+from indexer.encoders import RecipeSpec, load_encoder
 from indexer.encoders.compilation.export import compile_encoder
 from indexer.encoders.compilation.graph import _traceable_masks
 from indexer.encoders.load import load_recipe
@@ -250,16 +249,19 @@ assert "torch" not in sys.modules
     done = subprocess.run([sys.executable, "-c", program], check=True, timeout=120, capture_output=True, text=True)
     scores = ast.literal_eval(done.stdout)
     assert [scores[text] for text in texts] == pytest.approx(expected.tolist(), abs=0.01)
-    # An index from before routes were told apart has one recipe for both.
-    older = load_recipe(dataclasses.replace(recipe, question=None, route=""))
-    both = older.encode(texts) @ older.encode([question], role="query")[0]
-    assert both == pytest.approx(expected, abs=FLOAT32)
+    assert load_encoder(recipe).recipe == recipe
     moved = (tmp_path / "router").rename(tmp_path / "moved")
     command = ["index", str(tmp_path / "x.index"), __file__, "--model", str(moved)]
     assert CliRunner().invoke(cli, command).exit_code == 0
     with Index.open(tmp_path / "x.index") as index:
         assert index.recipe is not None
         assert (index.recipe.model, index.recipe.for_questions.model) == (str(moved), str(moved))
+    asked = RecipeSpec(str(moved), dimensions=24, query_prompt="question: ", max_tokens=16)
+    Index.create(tmp_path / "short.index", asked).close()
+    with Index.open(tmp_path / "short.index", moved) as index:
+        assert index.recipe is not None
+        for one in (index.recipe.for_documents, index.recipe.for_questions):
+            assert (one.dimensions, one.query_prompt, one.max_tokens) == (24, "question: ", 16)
     described = CliRunner().invoke(cli, ["model", str(moved)]).output
     assert re.search(r"token limit  20\n(.*\n)*questions are embedded by\n(.*\n)*kind +StaticEmbedding", described)
 

@@ -33,6 +33,18 @@ def test_the_name_is_no_part_of_the_identity_and_everything_else_is() -> None:
     assert len({recipe.identity for recipe in [RECIPE, *changed]}) == len(others) + 1
 
 
+def test_a_recipe_of_two_routes_has_that_of_questions_in_it() -> None:
+    recipe = Recipe("m", "f" * 64, 8, 128)
+    assert "question" not in recipe.to_json()
+    assert recipe.identity == "06a2df03be041f2b"
+    question = dataclasses.replace(recipe, max_tokens=64, route="query")
+    both = dataclasses.replace(recipe, route="document", question=question)
+    assert Recipe.from_json(both.to_json()) == both
+    assert both.identity not in (recipe.identity, both.for_documents.identity)
+    assert (both.for_questions, recipe.for_questions) == (question, recipe)
+    assert (both.for_documents, str(both)) == (dataclasses.replace(recipe, route="document"), "m")
+
+
 def test_json_and_back() -> None:
     recipe = dataclasses.replace(RECIPE, layers=(1, 2), combine="concat", pooling="max", query_prompt="q: ü")
     assert Recipe.from_json(recipe.to_json()) == recipe
