@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
@@ -16,7 +16,6 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
-from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from indexer.errors import LikewiseError
@@ -80,62 +79,25 @@ class Metrics(Timings):
 
     def exposition(self, indexes: ServedIndexes) -> bytes:
         """Return everything, with the sizes of these indexes, in Prometheus's text format."""
-        registry, processes = self._registry, [os.getpid()]
+        registry = self._registry
         if (folder := os.environ.get("PROMETHEUS_MULTIPROC_DIR")) is not None:
-            processes = forget_ended_workers(Path(folder))
+            forget_ended_workers(Path(folder))
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         sizes = CollectorRegistry()
         sizes.register(_IndexSizes(indexes))
-        sizes.register(_Processes(processes))
         build = {"version": version("likewise"), "python": python_version()}
         Info("likewise_build", "Versions of the program and of Python.", registry=sizes).info(build)
         return generate_latest(registry) + generate_latest(sizes)
 
 
-def forget_ended_workers(folder: Path) -> list[int]:
-    """Remove the gauges of workers that have ended: a killed worker no longer has requests in progress.
-
-    Returns:
-        The process ids of the other workers.
-    """
-    alive = set()
+def forget_ended_workers(folder: Path) -> None:
+    """Remove the gauges of workers that have ended: a killed worker no longer has requests in progress."""
     for file in folder.glob("gauge_live*_*.db"):
-        process = int(file.stem.rpartition("_")[2])
         try:
-            os.kill(process, 0)
-            alive.add(process)
+            os.kill(int(file.stem.rpartition("_")[2]), 0)
         except ProcessLookupError:
             file.unlink(missing_ok=True)
-    return sorted(alive)
-
-
-class _Processes(Collector):
-    """Processor time, memory and files of all workers together, under the names of the ProcessCollector."""
-
-    def __init__(self, processes: Sequence[int]) -> None:
-        self._processes = processes
-
-    def collect(self) -> Iterable[Metric]:
-        together: dict[str, Metric] = {}
-        for process in self._processes:
-            for metric in ProcessCollector(pid=lambda process=process: process, registry=None).collect():  # type: ignore[misc]
-                before = together.get(metric.name)
-                if before is not None:
-                    combine = _COMBINED.get(metric.name, sum)
-                    metric.samples = [
-                        own._replace(value=combine((own.value, other.value)))
-                        for own, other in zip(metric.samples, before.samples, strict=True)
-                    ]
-                together[metric.name] = metric
-        return together.values()
-
-
-_COMBINED: dict[str, Callable[[tuple[float, float]], float]] = {
-    "process_start_time_seconds": min,
-    "process_max_fds": min,
-}
-"""How values of two processes become one. Others are added."""
 
 
 class _IndexSizes(Collector):
