@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from indexer.errors import BadInput
 from search.evaluation.records import read_object, read_text
-from search.evaluation.topics import parse_tabbed, parse_topics
 
 Run = Mapping[str, Sequence[tuple[str, float]]]
 """A ranking of (document, score), best first, for each query id."""
@@ -95,7 +94,7 @@ def evaluate(run: Run, qrels: Qrels, measures: Sequence[str] = MEASURES) -> Eval
 
 
 def read_queries(path: str | Path) -> dict[str, str]:
-    """Read questions in BEIR form, JSON lines with `_id` (or `id`) and `text`, or in a form of TREC (topics.py).
+    """Read questions in BEIR form, JSON lines with `_id` (or `id`) and `text`.
 
     Returns:
         The text of each query id, in the order of the file.
@@ -104,35 +103,21 @@ def read_queries(path: str | Path) -> dict[str, str]:
         BadInput: the file cannot be read or is empty, or a question lacks its id or text or repeats an id.
     """
     queries: dict[str, str] = {}
-    for place, query, text in _questions(path):
+    for place, line in _lines(path):
+        query, text = _record(place, line)
         if query == "":
-            raise BadInput(f"{place}: the question has no id: add one (_id, <num>, or the first column)")
+            raise BadInput(f"{place}: the question has no id: add the member _id")
         if not text.strip():
-            raise BadInput(f"{place}: question {query!r} has no text: add it (text, <title>, or the second column)")
+            raise BadInput(f"{place}: question {query!r} has no text: add the member text")
         if query in queries:
             raise BadInput(f"{place}: question {query!r} is in the file twice: keep one of them")
         queries[query] = text
     return queries
 
 
-def _questions(path: str | Path) -> Iterator[tuple[str, str, str]]:
-    """Yield ("FILE:LINE", id, text) of every question, in the form that the file begins with."""
-    lines = list(_lines(path))
-    first = lines[0][1].lstrip()
-    if first.startswith("<"):
-        topics = list(parse_topics(read_text(path)))
-        if not topics:
-            raise BadInput(f"{path}: has no <top> or <topic>, so it asks no question")
-        yield from ((f"{path}:{line}", query, text) for line, query, text in topics)
-    elif "\t" in first and not first.startswith("{"):
-        yield from ((place, *parse_tabbed(line)) for place, line in lines)
-    else:
-        yield from ((place, *_record(place, line)) for place, line in lines)
-
-
 def _record(place: str, line: str) -> tuple[str, str]:
     """Return the id and text of a line of JSON; an id or text that it lacks is empty."""
-    record = read_object(place, line, "an object with _id and text, or an id, a tab and the question")
+    record = read_object(place, line, "an object with _id and text")
     query, text = record.get("_id", record.get("id")), record.get("text")
     has_id = isinstance(query, str | int) and not isinstance(query, bool)
     return str(query) if has_id else "", text if isinstance(text, str) else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from math import log2
 from pathlib import Path
 
@@ -152,10 +151,7 @@ def test_bad_qrels_name_file_and_line(tmp_path: Path, text: str, message: str) -
     ("text", "message"),
     [
         (" \n", "is empty"),
-        (
-            "how do I pay",
-            r"bad:1: not JSON .*: each line must be an object with _id and text, or an id, a tab and the ",
-        ),
+        ("how do I pay", r"bad:1: not JSON .*: each line must be an object with _id and text"),
         ("{", r"bad:1: not JSON"),
         ("[1]", r"bad:1: not an object"),
         ('{"text": "x"}', r"bad:1: the question has no id"),
@@ -169,38 +165,6 @@ def test_bad_qrels_name_file_and_line(tmp_path: Path, text: str, message: str) -
 def test_bad_queries_name_file_and_line(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(BadInput, match=message):
         read_queries(write(tmp_path / "bad", text))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "301\tInternational Organized Crime\n302\tPoliomyelitis & Post-Polio\n",
-        "<top>\n<num> Number: 301\n<title> International Organized Crime\n\n<desc> Description:\nIdentify\n</top>\n\n"
-        "<top>\n<num> Number: 302\n<title> Topic: Poliomyelitis\n& Post-Polio\n<desc> Is\n</top>\n",
-        '<topics><topic number="301"><query>International Organized Crime</query><question>q</question></topic>\n'
-        '<topic number="302"><query>Poliomyelitis &amp; Post-Polio</query></topic></topics>',
-    ],
-)
-def test_reads_the_questions_of_trec(tmp_path: Path, text: str) -> None:
-    (tmp_path / "topics.txt").write_text(text)
-    expected = {"301": "International Organized Crime", "302": "Poliomyelitis & Post-Polio"}
-    assert read_queries(tmp_path / "topics.txt") == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("<top>\n<num> 1\n<desc> no title\n</top>", ":1: question '1' has no text"),
-        ("\n\n<top>\n<title> no number\n</top>", ":3: the question has no id"),
-        ("<html>nothing</html>", "has no <top> or <topic>"),
-        ("1\ta\n1\tb\n", ":2: question '1' is in the file twice"),
-        ("1\ta\n2\n", ":2: question '2' has no text"),
-    ],
-)
-def test_bad_topics_name_file_and_line(tmp_path: Path, text: str, said: str) -> None:
-    (tmp_path / "topics.txt").write_text(text)
-    with pytest.raises(BadInput, match=re.escape(said)):
-        read_queries(tmp_path / "topics.txt")
 
 
 def test_missing_file_is_bad_input(tmp_path: Path) -> None:

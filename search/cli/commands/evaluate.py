@@ -56,9 +56,9 @@ def evaluate(
 ) -> None:
     """Ask INDEX the questions of --queries and measure its answers by the judgments of --qrels.
 
-    Both files may be in BEIR form (.jsonl and .tsv) or in TREC's. Judgments name documents by uri; files also by
-    their path relative to a recorded SOURCE, to its folder or to the current folder. Questions without a relevant
-    document are left out. Judged documents that INDEX does not have are reported and count as not found.
+    Both files may be in BEIR form (.jsonl and .tsv); judgments also in TREC's. Judgments name documents by uri; files
+    also by their path relative to a recorded SOURCE, to its folder or to the current folder. Questions without a
+    relevant document are left out. Judged documents that INDEX does not have are reported and count as not found.
 
     \b
     likewise evaluate papers.index --queries queries.jsonl --qrels qrels/test.tsv --json
