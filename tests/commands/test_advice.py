@@ -296,9 +296,6 @@ ADVICE = {
             before=("index more",),
         ),
     ),
-    "{}: there is no file to open; likewise show prints the document": (
-        Walk("search s.index moon --open", "(likewise show) prints", ("{0} s.index r",), "", before=(FROM_STDIN,)),
-    ),
     "{}: {} cannot be set in a file: give --trust-remote-code each time it is meant": (
         Walk(
             "search x.index frogs",
@@ -319,6 +316,9 @@ ADVICE = {
     ": likewise --help names all commands": (Walk("frobnicate", "(likewise --help) names", ("{0}",), ""),),
     ': to ask a question, write likewise search "{}"': (
         Walk("'where are frogs'", '(likewise search "where are frogs")', ("{0}",), "", before=("index notes",)),
+    ),
+    "--json and -l are different outputs: choose one": (
+        Walk("search x.index frogs --json -l", "choose one", ("likewise search x.index frogs -l",), ""),
     ),
     "give either URIs or --where FILTER": (
         Walk("remove x.index", "(--where) FILTER", ("likewise remove x.index {0} 'title = \"pond\"'",), ""),
@@ -378,7 +378,6 @@ ELSEWHERE = {
     "search/cli/commands/status.py": "a list that is cut: --json is followed above for info",
     "search/cli/commands/tokens.py": INSIDE,
     "search/cli/commands/watch.py": USAGE,
-    "search/cli/hits/hit_formats.py": USAGE,
     "search/cli/indexing/vector_options.py": ENDPOINT,
     "search/server/run.py": SERVICE,
 }

@@ -1,13 +1,10 @@
-"""Hits on a terminal: broken at words, each address once, folded, linked; and the forms for other programs."""
+"""Hits on a terminal: broken at words, each address once, folded, linked; and paths alone."""
 
 from __future__ import annotations
 
 import re
-import shlex
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unicodedata import combining, east_asian_width
 
@@ -17,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from search.cli.hits.hit_formats import editor_command, open_hit
 from search.cli.terminal.output import printable
 from search.cli.terminal.terminal import Terminal, link_style, short_path
 from search.snippets import snippet
@@ -144,59 +140,7 @@ def test_no_answer_is_said_below_the_hits(
 def test_paths_alone(likewise: Callable[..., Any], folder: Path) -> None:
     said = likewise("search", "moon", "water", "-k", 2, "-l", "--passages")
     assert sorted(said.out.splitlines()) == ["notes/copy.txt", "notes/moon.txt"]
-    said = likewise("search", "moon", "water", "-k", 2, "-0")
-    assert sorted(said.out.split("\0")) == ["", "notes/copy.txt", "notes/moon.txt"]
     assert likewise("search", "star", "-l", "--json").code == 2
-
-
-@pytest.mark.parametrize(
-    ("editor", "expected"),
-    [
-        ("vi", ["vi", "+7", "/a b"]),
-        ("/usr/bin/nvim -R", ["/usr/bin/nvim", "-R", "+7", "/a b"]),
-        ("emacs", ["emacs", "+7", "/a b"]),
-        ("nano", ["nano", "+7", "/a b"]),
-        ("code --wait", ["code", "--wait", "-g", "/a b:7"]),
-        ("subl", ["subl", "/a b:7"]),
-        ("unheard-of", ["unheard-of", "/a b"]),
-    ],
-)
-def test_each_editor_opens_at_the_line_in_its_own_way(editor: str, expected: list[str]) -> None:
-    assert editor_command(editor, "/a b", 7) == expected
-    assert editor_command(editor, "/a b", None)[-1] == "/a b"
-
-
-def test_a_path_is_never_an_option_of_the_editor(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VISUAL", "vi")
-    monkeypatch.setattr("shutil.which", lambda name: name)
-    opened = list[list[str]]()
-    monkeypatch.setattr(
-        "subprocess.run", lambda command, check: opened.append(command) or SimpleNamespace(returncode=0)
-    )
-    monkeypatch.chdir(folder)
-    for name in ("-c:q", "+!true", "a b"):
-        (folder / name).write_text("text")
-        open_hit(SimpleNamespace(path=name, uri=name, line=3))  # type: ignore[arg-type]
-    open_hit(SimpleNamespace(path=str(folder / "a b"), uri="a", line=None))  # type: ignore[arg-type]
-    assert opened == [["vi", "+3", "./-c:q"], ["vi", "+3", "./+!true"], ["vi", "+3", "./a b"], ["vi", f"{folder}/a b"]]
-
-
-def test_the_first_hit_is_opened(
-    likewise: Callable[..., Any], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    editor = tmp_path / "nano"
-    editor.write_text(
-        f'#!{sys.executable}\nimport sys\nopen({str(tmp_path / "opened")!r}, "w").write(repr(sys.argv[1:]))\n'
-    )
-    editor.chmod(0o755)
-    monkeypatch.delenv("VISUAL", raising=False)
-    monkeypatch.setenv("EDITOR", shlex.quote(str(editor)))
-    assert likewise("search", "star", "light", "--open").code == 0
-    assert (tmp_path / "opened").read_text() == repr(["+5", str(folder / "notes/deep/stars.md")])
-    monkeypatch.setenv("EDITOR", "there-is-no-such-editor")
-    said = likewise("search", "star", "light", "--open")
-    assert said.code == 2
-    assert "there-is-no-such-editor is not found" in said.err
 
 
 def test_neighbouring_passages_are_printed_around_a_hit(

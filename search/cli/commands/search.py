@@ -17,7 +17,7 @@ import click
 from indexer.errors import BadInput, ModelError, NotAnIndex, NoWords, in_shell
 from search.cli.arguments import options
 from search.cli.hits.hits import Presentation, folds, print_hits, stem_of
-from search.cli.terminal.output import quoted, say, warn, warn_of
+from search.cli.terminal.output import quoted, say, shown, warn, warn_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -100,8 +100,6 @@ class SearchCommand(options.RankingCommand):
     "-C", "context", type=click.IntRange(0), default=0, metavar="N", help="Print N passages before and after each hit."
 )
 @click.option("-l", "paths_only", is_flag=True, help="Print only the path of each file with a hit.")
-@click.option("-0", "nul", is_flag=True, help="As -l, each path as it is and with a NUL character after it (xargs -0).")
-@click.option("--open", "open_first", is_flag=True, help="Open the first hit in VISUAL or EDITOR, at its line.")
 @options.trust_option
 @options.json_option
 def search(
@@ -116,8 +114,6 @@ def search(
     explain: bool,
     context: int,
     paths_only: bool,
-    nul: bool,
-    open_first: bool,
     trust_remote_code: bool,
     as_json: bool,
     **ranking: Any,
@@ -150,13 +146,11 @@ def search(
         named = " ".join(f"--index {quoted(each)}" for each in dict.fromkeys((*paths, other)))
         raise click.UsageError(f"{other} is an index: to ask several, write {named}", click.get_current_context())
     query = "" if like and not words else _joined(words)
-    outputs = {"--json": as_json, "-l": paths_only or nul, "--open": open_first}
-    chosen = [name for name, given in outputs.items() if given]
-    if len(chosen) > 1:
-        raise click.UsageError(f"{' and '.join(chosen)} are different outputs: choose one", click.get_current_context())
+    if as_json and paths_only:
+        raise click.UsageError("--json and -l are different outputs: choose one", click.get_current_context())
     # OpenVINO works without its converter, whose import (with telemetry) takes 60 ms.
     sys.modules.setdefault("openvino.tools.ovc", None)  # type: ignore[arg-type]
-    output = _Output(as_json, explain, context, paths_only, nul, open_first)
+    output = _Output(as_json, explain, context, paths_only)
     reads_conditions = len(words) < 2 or click.get_current_context().meta[_AFTER_DASHES]
     ask = partial(
         Query,
@@ -222,29 +216,21 @@ class _Output:
     explain: bool
     context: int
     paths_only: bool
-    nul: bool
-    open_first: bool
 
     @property
     def for_people(self) -> bool:
-        return not (self.as_json or self.paths_only or self.nul or self.open_first)
+        return not (self.as_json or self.paths_only)
 
     def print(self, indexes: _Indexes, hits: Hits, first_rank: int = 1) -> None:
-        """Print hits in the form that was asked for, or open the first."""
-        if self.as_json or self.for_people:
-            surroundings = self._surroundings(indexes, hits, first_rank)
-            stem = stem_of(indexes.first.language)
-            print_hits(hits, self.as_json, Presentation(self.explain, stem, surroundings, first_rank))
+        """Print hits in the form that was asked for. With -l, each path or uri is printed once."""
+        if self.paths_only:
+            warn_of(hits.notes)
+            for name in dict.fromkeys(shown(hit.path or hit.uri) for hit in hits):
+                say(name)
             return
-        from search.cli.hits.hit_formats import open_hit, print_paths
-
-        warn_of(hits.notes)
-        if self.paths_only or self.nul:
-            print_paths(hits, nul=self.nul)
-        elif hits:
-            open_hit(hits[0])
-        else:
-            say("no hits")
+        surroundings = self._surroundings(indexes, hits, first_rank)
+        stem = stem_of(indexes.first.language)
+        print_hits(hits, self.as_json, Presentation(self.explain, stem, surroundings, first_rank))
 
     def _surroundings(self, indexes: _Indexes, hits: Hits, first_rank: int) -> dict[int, Surroundings]:
         """Return the neighbours of each hit by its rank, if they were asked for."""

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, get_args
 from indexer.encoders.machine.user_folders import state_folder
 from indexer.errors import LikewiseError, count_of, in_shell
 from search.cli.arguments.options import resolve_where
-from search.cli.hits.hit_formats import open_hit
 from search.cli.terminal.output import say, shown, warn
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 _HELP = """\
 a question        rank the documents by it; "a phrase", +word and -word in it are conditions
-3                 open hit 3 in VISUAL or EDITOR
+3                 print the document of hit 3
 :next             the next page of hits
 :mode             the next of dense, words and hybrid, and the question again
 :filter year>2020 filter this question and later ones; :filter alone allows all
@@ -104,7 +103,7 @@ class Prompt:
             ":help": lambda _: say(_HELP),
         }
         if line.isdecimal():
-            self._open(int(line))
+            self._print(int(line))
         elif name in commands:
             commands[name](rest.strip())
         elif line.startswith(":"):
@@ -166,17 +165,12 @@ class Prompt:
     def _hit(self, rank: int) -> Hit | None:
         if 0 < rank <= len(self._hits):
             return self._hits[rank - 1]
-        say(f"there is no hit {rank}" if self._hits else "no hits to open: ask a question")
+        say(f"there is no hit {rank}" if self._hits else "no hits: ask a question")
         return None
 
-    def _open(self, rank: int) -> None:
-        """Open the file of a hit. A document that is not in a file is printed."""
-        hit = self._hit(rank)
-        if hit is None:
-            return
-        if hit.path and Path(hit.path).is_file():
-            open_hit(hit)
-        else:
+    def _print(self, rank: int) -> None:
+        """Print the document of a hit."""
+        if (hit := self._hit(rank)) is not None:
             say(self._searcher.get(hit.uri).text, tabs=True)
 
 
