@@ -23,7 +23,7 @@ HOMES = {
     "faiss": ("indexer/stores/local/segments/faiss_segment.py", "indexer/stores/pairs.py"),
     "tantivy": ("indexer/stores/words/analysis.py", "indexer/stores/words/tantivy_index.py"),
     "py3langid": ("indexer/languages/detect.py",),
-    "urllib3": ("indexer/encoders/endpoints/endpoint.py", "indexer/encoders/endpoints/retries.py"),
+    "urllib3": ("indexer/encoders/endpoints/endpoint.py",),
     "sqlite3": ("indexer/stores/local/", "indexer/cache/vector_cache.py"),
     "psycopg": ("indexer/stores/postgres/",),
     "pgvector": ("indexer/stores/postgres/",),

@@ -1,1 +1,1 @@
-"""Encoders behind an endpoint: its address, its requests and its retries."""
+"""Encoders behind an endpoint: its address and its requests."""

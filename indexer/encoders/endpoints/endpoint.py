@@ -1,6 +1,6 @@
 """One request to an embeddings endpoint in OpenAI's form, and checks of the answer.
 
-The retries and the deadline are in retries.py. The content of requests and the meaning of vectors are in remote.py.
+The content of requests and the meaning of vectors are in remote.py.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import base64
 import binascii
 import json
 import os
+import random
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +31,21 @@ KEY_VARIABLE = "LIKEWISE_API_KEY"
 MAX_ANSWER_BYTES = 256 * 2**20
 """Maximum bytes of an answer. 64 vectors of 16,384 numbers, written out, have 25 MB."""
 
+CONNECT_SECONDS = 10.0
+"""Maximum seconds of one attempt to connect."""
+BACKOFF_SECONDS = 0.25
+"""Seconds of half the first pause. The second attempt follows at once; each later pause is twice as long, up to
+MAX_PAUSE_SECONDS."""
+MAX_PAUSE_SECONDS = 20.0
+ERROR_RETRIES = 4
+"""Maximum retries after an internal error or a broken answer, which may have the same cause each time."""
+CONNECT_RETRIES = 2
+"""Maximum retries if nothing listens at the address."""
+
+_PASSING = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
+"""Statuses after which the same request may succeed later."""
+_BUSY_STATUSES = frozenset({429, 503})
+"""Statuses of a busy server. These retries are not counted: only the deadline ends them."""
 _REJECTING = frozenset({400, 413, 422})
 """Statuses with which servers refuse texts that are too long or too many."""
 
@@ -76,8 +91,7 @@ class Endpoint:
     def _post(self, body: bytes, seconds: float) -> tuple[int, Mapping[str, str], bytes, int]:
         """Return status, headers and body of the last answer, and how many attempts failed."""
         import urllib3
-
-        from indexer.encoders.endpoints.retries import PASSING, Budget, Retries, TimeLeft
+        from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, SSLError
 
         headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "likewise"}
         key = os.environ.get(KEY_VARIABLE, "")
@@ -85,40 +99,46 @@ class Endpoint:
             if not key.isprintable() or not key.isascii():
                 raise ModelError(f"{KEY_VARIABLE} holds characters that a header cannot have: set it to the key alone")
             headers["Authorization"] = f"Bearer {key}"
-        budget = Budget(time.monotonic() + seconds)
-        path = f"{self.address.path}/embeddings"
-        retries: urllib3.Retry = Retries.within(budget)
-        try:
-            while True:
+        deadline = time.monotonic() + seconds
+        failed, connects_left, errors_left = 0, CONNECT_RETRIES, ERROR_RETRIES
+        while True:
+            left = max(deadline - time.monotonic(), 0.05)
+            error: HTTPError | None = None
+            pause = 0.0
+            try:
                 response = self._connections().urlopen(
                     "POST",
-                    path,
+                    f"{self.address.path}/embeddings",
                     body=body,
                     headers=headers,
-                    retries=retries,
+                    retries=False,
                     redirect=False,
-                    timeout=TimeLeft(budget),
+                    timeout=urllib3.Timeout(connect=min(CONNECT_SECONDS, left), read=left),
                     preload_content=False,
                 )
-                retries = response.retries or retries
                 try:
-                    data = _read(response, budget.deadline)
+                    data = _read(response, deadline)
                     response.release_conn()
-                except urllib3.exceptions.ProtocolError as error:
-                    retries = retries.increment("POST", path, error=error)
-                    retries.sleep()
-                    continue
                 finally:
                     response.close()  # A connection with a part of an answer in it must not be used again.
-                if response.status in PASSING:
-                    with suppress(urllib3.exceptions.MaxRetryError):
-                        retries = retries.increment("POST", path, response=response)
-                        retries.sleep(response)
-                        continue
-                return response.status, response.headers, data, budget.failed
-        except urllib3.exceptions.HTTPError as error:
-            reason = error.reason if isinstance(error, urllib3.exceptions.MaxRetryError) else error
-            raise self._failure(reason or error, budget.failed) from error
+                if response.status not in _PASSING:
+                    return response.status, response.headers, data, failed
+                errors_left -= response.status not in _BUSY_STATUSES
+                pause = _retry_after(response)
+            except (ConnectTimeoutError, NewConnectionError) as caught:
+                error = caught
+                connects_left -= 1
+            except HTTPError as caught:
+                error = caught
+                errors_left = -1 if isinstance(error, SSLError) else errors_left - 1
+            failed += 1
+            if not pause and failed > 1:
+                pause = min(BACKOFF_SECONDS * (2 ** (failed - 1) + random.random()), MAX_PAUSE_SECONDS)
+            if min(connects_left, errors_left) < 0 or time.monotonic() + pause >= deadline:
+                if error is not None:
+                    raise self._failure(error, failed) from error
+                return response.status, response.headers, data, failed
+            time.sleep(pause)
 
     def _failure(self, error: Exception, attempts: int) -> ModelError | EndpointUnavailable:
         """Return the error for a request that got no whole answer."""
@@ -148,10 +168,9 @@ class Endpoint:
 
     def _value(self, status: int, headers: Mapping[str, str], data: bytes, attempts: int) -> Any:
         """Return the value of an answer's JSON. Raises an error for any status but 200."""
-        from indexer.encoders.endpoints.retries import BUSY, PASSING
-
-        if status in PASSING:
-            raise self._unavailable(f"answers {status}: {_message(data)}", attempts, _BUSY if status in BUSY else _LOG)
+        if status in _PASSING:
+            advice = _BUSY if status in _BUSY_STATUSES else _LOG
+            raise self._unavailable(f"answers {status}: {_message(data)}", attempts, advice)
         if 300 <= status < 400:
             raise ModelError(
                 f"the endpoint {self.address.url} answers that it has moved ({status}), to "
@@ -195,6 +214,17 @@ _START = "start it there, or check the address, and try again; what was committe
 _SLOW = "it may be loading the model or be busy: try again later; what was committed is kept"
 _BUSY = "it is busy or limits requests: try again later; what was committed is kept"
 _LOG = "its own log says why; what was committed is kept"
+
+
+def _retry_after(response: urllib3.BaseHTTPResponse) -> float:
+    """Return the seconds that an answer asks to wait; 0 if it does not ask, or cannot be read."""
+    from urllib3 import Retry
+    from urllib3.exceptions import InvalidHeader
+
+    try:
+        return Retry().get_retry_after(response) or 0.0
+    except InvalidHeader:
+        return 0.0
 
 
 def _read(response: urllib3.BaseHTTPResponse, deadline: float) -> bytes:

@@ -19,7 +19,7 @@ import pytest
 from fake_endpoint import WIDTH, FakeEndpoint, serve
 
 from indexer import Document, Index, Recipe, load_encoder
-from indexer.encoders.endpoints import endpoint, remote, retries
+from indexer.encoders.endpoints import endpoint, remote
 from indexer.encoders.endpoints.endpoint_address import EndpointAddress
 from indexer.encoders.endpoints.named_hosts import name_host, named_hosts
 from indexer.encoders.endpoints.remote import PROBE, CharacterCounter
@@ -51,7 +51,7 @@ def user(tmp_path: Path, register: Callable[..., None], monkeypatch: pytest.Monk
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses between attempts, which take no time."""
     taken: list[float] = []
-    monkeypatch.setattr("urllib3.util.retry.time", SimpleNamespace(sleep=taken.append, time=time.time))
+    monkeypatch.setattr(endpoint, "time", SimpleNamespace(sleep=taken.append, monotonic=time.monotonic))
     return taken
 
 
@@ -279,8 +279,7 @@ def test_attempts_and_pauses_end_before_the_deadline(
     fake: FakeEndpoint, pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encoder = connected(fake)
-    monkeypatch.setattr(retries, "time", SimpleNamespace(monotonic=lambda: sum(pauses)))
-    monkeypatch.setattr(endpoint, "time", SimpleNamespace(monotonic=lambda: sum(pauses)))
+    monkeypatch.setattr(endpoint, "time", SimpleNamespace(sleep=pauses.append, monotonic=lambda: sum(pauses)))
     fake.answer = lambda number, right: (503, {"Retry-After": "9"}, {"error": "busy"})
     with pytest.raises(EndpointUnavailable, match=r"127.0.0.1:\d+/v1/embeddings answers 503: busy \(4 attempts\): it"):
         encoder.encode([MOON], role="query")
