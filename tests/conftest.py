@@ -9,7 +9,6 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +19,8 @@ from hardware import hide_gpus, share_out
 from word_encoder import WordEncoder
 
 import indexer.encoders
-from indexer.encoders.registry import registered
+from indexer.encoders import registry
+from indexer.encoders.recipes.recipe import RecipeSpec
 
 pytest_plugins = ["tiny_models"]
 
@@ -58,9 +58,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture
 def register() -> Iterator[Callable[..., None]]:
-    """Calls `registered`, whose arguments hold until the end of the test."""
-    with ExitStack() as stack:
-        yield lambda *encoders, **options: stack.enter_context(registered(*encoders, **options))
+    """Lets the process find encoders without loading a model, until the end of the test.
+
+    Its arguments: the encoders of their recipes; `named`, a function that returns the encoder for a requested recipe;
+    `alone=True` forgets every other encoder.
+    """
+
+    def find(
+        *encoders: WordEncoder, named: Callable[[RecipeSpec], WordEncoder] | None = None, alone: bool = False
+    ) -> None:
+        if alone:
+            patch.setattr(registry, "_loaded", {})
+            patch.setattr(registry, "_compiled", {})
+        if named is not None:
+            patch.setattr(registry, "_load_spec", lambda spec, runtime: named(spec))
+        for encoder in encoders:
+            patch.setitem(registry._loaded, encoder.recipe.identity, encoder)
+
+    with pytest.MonkeyPatch.context() as patch:
+        yield find
 
 
 @pytest.fixture
@@ -79,7 +95,8 @@ def make_encoder(register: Callable[..., None]) -> Callable[..., WordEncoder]:
 def module_encoder() -> Iterator[WordEncoder]:
     """A word encoder for all tests of a file."""
     encoder = WordEncoder(name="words of a file")
-    with registered(encoder):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(registry._loaded, encoder.recipe.identity, encoder)
         yield encoder
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,8 +21,6 @@ _loaded: dict[str, Encoder] = {}
 """Loaded encoders, by the recipe's identity and everything in the runtime that is not the default."""
 _compiled: dict[str, Encoder] = {}
 """Encoders that were opened from an index's folder, by the recipe's identity."""
-_named: Callable[[RecipeSpec], Encoder] | None = None
-"""Function that returns the encoder for a requested recipe; None loads the encoder."""
 _lock = threading.RLock()
 
 
@@ -35,34 +31,6 @@ def _renew_lock() -> None:
 
 
 os.register_at_fork(after_in_child=_renew_lock)
-
-
-@contextmanager
-def registered(
-    *encoders: Encoder, named: Callable[[RecipeSpec], Encoder] | None = None, alone: bool = False
-) -> Iterator[None]:
-    """Let the process find encoders without loading a model, for the length of a block. Tests use it.
-
-    Args:
-        encoders: the encoders of their recipes.
-        named: function that returns the encoder for a requested recipe; None loads the encoder as usual.
-        alone: forget every other encoder until the end of the block.
-    """
-    global _loaded, _compiled, _named  # noqa: PLW0603
-    before = _loaded, _compiled, _named
-    if alone:
-        _loaded, _compiled = {}, {}
-    _named = named or _named
-    own = {encoder.recipe.identity: encoder for encoder in encoders}
-    hidden = {identity: _loaded[identity] for identity in own if identity in _loaded}
-    _loaded |= own
-    try:
-        yield
-    finally:
-        for identity in own:
-            _loaded.pop(identity, None)
-        _loaded |= hidden
-        _loaded, _compiled, _named = before
 
 
 def get_encoder(
@@ -194,8 +162,6 @@ def _key(recipe: Recipe, runtime: Runtime) -> str:
 
 
 def _load_spec(spec: RecipeSpec, runtime: Runtime) -> Encoder:
-    if _named is not None:
-        return _named(spec)
     from indexer.encoders.load import load_encoder
 
     return load_encoder(

@@ -30,10 +30,10 @@ import indexer.stores.local.catalog.catalog
 import search.cli.commands.index, search.cli, search.cli.commands.search, search.searcher, search.snippets
 import search.cli.indexing.runs, search.cli.arguments.configuration, search.cli.arguments.default_index
 import search.cli.terminal.terminal
-from indexer.encoders.registry import registered
+from indexer.encoders import registry
 encoder = word_encoder.WordEncoder()
-always = registered(encoder, named=lambda spec: encoder)
-always.__enter__()
+registry._loaded[encoder.recipe.identity] = encoder
+registry._load_spec = lambda spec, runtime: encoder
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 {before}
 search.cli.main(sys.argv[1:])

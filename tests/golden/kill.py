@@ -24,7 +24,7 @@ from word_encoder import WordEncoder
 
 import indexer.stores.postgres.engine
 from indexer import Index
-from indexer.encoders.registry import registered
+from indexer.encoders import registry
 from indexer.indexing.core import IndexCore
 from indexer.stores.addresses import copying
 from indexer.stores.local import slots
@@ -63,8 +63,10 @@ def in_child(action: Callable[[], object], *, killed: bool = False) -> None:
     """Run an action in a process of its own, which is killed in it or is not."""
     if (child := os.fork()) == 0:
         try:
-            with registered(*ENCODERS.values(), *BLIND.values(), named=_named):
-                action()
+            for encoder in (*ENCODERS.values(), *BLIND.values()):
+                registry._loaded[encoder.recipe.identity] = encoder
+            registry._load_spec = _named
+            action()
             os._exit(0)
         finally:
             traceback.print_exc()
@@ -79,7 +81,7 @@ for each, encoder in BLIND.items():
     make_blind(encoder, each)
 
 
-def _named(spec: Any) -> WordEncoder:
+def _named(spec: Any, runtime: Any) -> WordEncoder:
     return BLIND.get(spec.model, ENCODERS["words"])
 
 

@@ -22,10 +22,10 @@ PROGRAM = """
 import sys
 sys.path[:0] = [{root!r}, {root!r} + "/tests"]
 import word_encoder
-from indexer.encoders.registry import registered
+from indexer.encoders import registry
 encoder = word_encoder.WordEncoder()
-always = registered(encoder, named=lambda spec: encoder)
-always.__enter__()
+registry._loaded[encoder.recipe.identity] = encoder
+registry._load_spec = lambda spec, runtime: encoder
 from search.cli import main
 main(sys.argv[1:])
 """

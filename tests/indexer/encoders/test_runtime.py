@@ -25,7 +25,6 @@ from indexer.encoders.compilation.graph import NotCompilable
 from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.openvino.kept import keep, kept_folder
 from indexer.encoders.recipes import locate
-from indexer.encoders.registry import registered
 from indexer.encoders.runtime_rule import REPAYING_TEXTS, Choice, choose_runtime, runtime_of
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.errors import BadInput, ModelError, NothingKnown, TextTooLong
@@ -218,7 +217,11 @@ def test_amx_and_a_named_runtime_or_precision_stay_on_torch(
 
 
 def test_searching_never_switches(
-    tiny: Callable[[str], Path], openvino: MadeUp, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    tiny: Callable[[str], Path],
+    openvino: MadeUp,
+    monkeypatch: pytest.MonkeyPatch,
+    register: Callable[..., None],
+    tmp_path: Path,
 ) -> None:
     """Even with an encoder that is shared with who indexes, and when OpenVINO embeds its documents."""
     encoder = load_encoder(tiny("bert"))
@@ -232,15 +235,15 @@ def test_searching_never_switches(
             assert (asked.encode(TEXTS).shape, notes) == ((64, 48), ())
         embed(TEXTS, encoder)
 
-    with registered(encoder, alone=True):
-        search()
-        assert openvino.rows == []
-        encoder.encode(TEXTS)
-        assert openvino.rows == [64]
-        search()
-        monkeypatch.setenv("LIKEWISE_RUNTIME", "openvino")
-        search()
-        assert openvino.rows == [64]
+    register(encoder, alone=True)
+    search()
+    assert openvino.rows == []
+    encoder.encode(TEXTS)
+    assert openvino.rows == [64]
+    search()
+    monkeypatch.setenv("LIKEWISE_RUNTIME", "openvino")
+    search()
+    assert openvino.rows == [64]
 
 
 def test_without_openvino_torch_embeds_and_only_who_named_openvino_gets_a_note(

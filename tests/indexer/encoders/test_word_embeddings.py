@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from sentence_transformers.sentence_transformer.modules.tokenizer import Whitesp
 
 from indexer import Document, Index
 from indexer.encoders import load_encoder
-from indexer.encoders.registry import registered
 from indexer.encoders.torch.fallback import SentenceTransformerEncoder
 from indexer.errors import ModelError, NothingKnown, TextTooLong
 from search import Searcher
@@ -92,13 +92,15 @@ def test_a_text_without_known_words_is_named(tmp_path: Path) -> None:
     assert caught.value.texts == (1, 2, 3)
 
 
-def test_an_index_is_searched_and_updated(tmp_path: Path) -> None:
+def test_an_index_is_searched_and_updated(tmp_path: Path, register: Callable[..., None]) -> None:
     made(tmp_path / "model")
     texts = ["stale bread", "the moon over the river"]
     with Index.create(tmp_path / "x.index", tmp_path / "model") as index:
         index.add([Document(texts[0], texts[0])])
-    with registered(alone=True), Index.open(tmp_path / "x.index") as index:
+    register(alone=True)
+    with Index.open(tmp_path / "x.index") as index:
         added = index.add([Document(text, text) for text in texts])
         assert (added.added, added.unchanged) == ((texts[1],), (texts[0],))
-    with registered(alone=True), Searcher(tmp_path / "x.index") as searcher:
+    register(alone=True)
+    with Searcher(tmp_path / "x.index") as searcher:
         assert [hit.uri for hit in searcher.search("Bread!", mode="dense")] == texts
