@@ -17,7 +17,6 @@ from indexer.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from indexer.sources.entry import Entry as Entry
-    from indexer.sources.entry import FieldOfFiles as FieldOfFiles
     from indexer.sources.entry import ReadOptions as ReadOptions
     from indexer.sources.programs import ExtractorProgram as ExtractorProgram
     from indexer.sources.reading import read as read
@@ -27,7 +26,7 @@ else:
     __all__, __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "indexer.sources.entry": ["Entry", "FieldOfFiles", "ReadOptions"],
+            "indexer.sources.entry": ["Entry", "ReadOptions"],
             "indexer.sources.programs": ["ExtractorProgram"],
             "indexer.sources.reading": ["read"],
             "indexer.sources.source": ["Source", "open_sources"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from indexer.errors import BadInput
@@ -11,7 +11,6 @@ from indexer.ledger import NO_REASON, Code, Reason
 from indexer.passages.cut import unbroken_in_passages
 from indexer.passages.unbroken import is_unbroken
 from indexer.sources.content import Content, Skip, Unreadable
-from indexer.sources.globs import Globs
 from indexer.sources.programs import ExtractorProgram
 
 if TYPE_CHECKING:
@@ -89,20 +88,6 @@ def entry_of(
 
 
 @dataclass(frozen=True, slots=True)
-class FieldOfFiles:
-    """The member that is the id, title or text of the records of some files.
-
-    Attributes:
-        pattern: as in .gitignore, matched against the end of the file's path: "reviews/*.csv".
-    """
-
-    pattern: str
-    id_field: str | None = None
-    title_field: str | None = None
-    text_field: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class ReadOptions:
     """How sources are read.
 
@@ -110,7 +95,6 @@ class ReadOptions:
         glob: patterns. In a folder, a file is read only if its name, or its path below the folder, matches a pattern.
         max_file_mb: largest size of a file, or of one record of a file, in megabytes (2**20 bytes).
         id_field, title_field, text_field: members of records to use; None for the usual names.
-        fields_of_files: members to use for some files instead. If several patterns match, the last pattern counts.
         rehash: read files even if their stamp says that they have not changed.
         ignore: leave out files of folders that .gitignore, .likewiseignore or the default list names (ignores.py).
         extractors: programs that read what no reader knows. They are never stored: who reads again names them again.
@@ -121,7 +105,6 @@ class ReadOptions:
     id_field: str | None = None
     title_field: str | None = None
     text_field: str | None = None
-    fields_of_files: tuple[FieldOfFiles, ...] = ()
     rehash: bool = False
     ignore: bool = True
     extractors: tuple[ExtractorProgram, ...] = ()
@@ -133,16 +116,3 @@ class ReadOptions:
     @property
     def max_bytes(self) -> int:
         return int(self.max_file_mb * 2**20)
-
-    def of_file(self, path: str) -> ReadOptions:
-        """Return the options for a file, with the values that its path asks for."""
-        options = self
-        for fields in self.fields_of_files:
-            if Globs([f"**/{fields.pattern.removeprefix('./').lstrip('/')}"]).match(path.lstrip("/")):
-                options = replace(
-                    options,
-                    id_field=fields.id_field or options.id_field,
-                    title_field=fields.title_field or options.title_field,
-                    text_field=fields.text_field or options.text_field,
-                )
-        return options

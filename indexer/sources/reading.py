@@ -184,7 +184,6 @@ def _reason_to_skip(path: str, format_: Format, head: bytes, size: int, options:
 def _records(
     file: BinaryIO, path: str, format_: Format, stamp: Stamp, options: ReadOptions, met: bool
 ) -> Iterator[Entry]:
-    options = options.of_file(path)
     container = Container(path, format_.name, _modified(stamp), stamp, options, met)
     if format_ is JSONL:
         yield from jsonl.read_jsonl(file, container)

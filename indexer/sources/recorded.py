@@ -12,7 +12,7 @@ from indexer.errors import SourceError
 from indexer.ledger import HELD
 from indexer.records import KnownFile
 from indexer.settings import RecordedSource
-from indexer.sources.entry import FieldOfFiles, ReadOptions
+from indexer.sources.entry import ReadOptions
 from indexer.sources.programs import ExtractorProgram, is_read_alike
 from indexer.sources.source import STDIN, Source, open_sources, root_of
 from indexer.sources.walk import nearest_above
@@ -180,6 +180,4 @@ def _from_json(values: Mapping[str, Any]) -> ReadOptions:
     known = {name: values[name] for name in asdict(ReadOptions()) if name in values and name != "extractors"}
     if "glob" in known:
         known["glob"] = tuple(known["glob"])
-    if "fields_of_files" in known:
-        known["fields_of_files"] = tuple(FieldOfFiles(**each) for each in known["fields_of_files"])
     return ReadOptions(**known)

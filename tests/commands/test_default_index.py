@@ -12,7 +12,6 @@ import pytest
 
 from indexer import Index
 from indexer.sources import ReadOptions
-from indexer.sources.entry import FieldOfFiles
 from indexer.sources.recorded import groups, record
 from indexer.sources.source import open_sources
 
@@ -184,10 +183,7 @@ def test_a_mistyped_command_gets_a_hint(likewise: Callable[..., Any], typed: str
 
 
 def test_options_survive_being_recorded(tmp_path: Path) -> None:
-    options = ReadOptions(
-        glob=("*.md",), max_file_mb=1.5, id_field="i", fields_of_files=(FieldOfFiles("a/*.csv", text_field="t"),),
-        rehash=True, ignore=False,
-    )  # fmt: skip
+    options = ReadOptions(glob=("*.md",), max_file_mb=1.5, id_field="i", text_field="t", rehash=True, ignore=False)
     sources = record([], open_sources([str(tmp_path)], options), options)
     ((read, names),) = groups(sources)
     assert (names, read) == ([str(tmp_path)], ReadOptions(**{**_members(options), "rehash": False}))

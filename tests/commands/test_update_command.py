@@ -33,6 +33,25 @@ def test_a_source_is_read_again_with_its_own_options(likewise: Callable[..., Any
     assert likewise("status", "--json").json["sources"] == [str(folder / "notes"), str(folder / "data.jsonl")]
 
 
+def test_tables_with_different_columns_are_indexed_in_two_runs(likewise: Callable[..., Any], folder: Path) -> None:
+    (folder / "reviews").mkdir()
+    (folder / "reviews" / "a.csv").write_text("nr,stars,review\nr1,5,Lovely place\n")
+    (folder / "towns.csv").write_text("id,river,about\nt1,Rhine,A town of bells\n")
+    likewise("index", ".likewise", "reviews/*.csv", "--id-field", "nr", "--text-field", "review")
+    likewise("index", ".likewise", "towns.csv", "--text-field", "about")
+
+    def texts() -> dict[str, str]:
+        with Index.open(folder / ".likewise") as index:
+            return {document.uri: document.text for document in index}
+
+    assert texts() == {"r1": "Lovely place", "t1": "A town of bells"}
+    (folder / "reviews" / "a.csv").write_text("nr,stars,review\nr1,2,Too loud\nr2,4,Quiet\n")
+    (folder / "towns.csv").write_text("id,river,about\nt1,Rhine,A town of ships\nt2,Elbe,A town of cranes\n")
+    counts = likewise("update", "--json").json
+    assert (counts["indexed"], counts["updated"], counts["unchanged"]) == (4, 0, 0)
+    assert texts() == {"r1": "Too loud", "r2": "Quiet", "t1": "A town of ships", "t2": "A town of cranes"}
+
+
 def test_a_source_that_is_missing_can_be_forgotten(likewise: Callable[..., Any], folder: Path) -> None:
     likewise("index", ".likewise", "notes", folder.parents[1] / "far.txt")
     (folder.parents[1] / "far.txt").unlink()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -66,15 +65,10 @@ from search.cli.terminal.output import warn
     show_default=True,
     help="Skip files and records that are larger.",
 )
+@click.option("--id-field", metavar="F", help="Field of a record with its uri.  [default: _id, id, uri, doc_id]")
+@click.option("--title-field", metavar="F", help="Field of a record with its title.  [default: title]")
 @click.option(
-    "--id-field", multiple=True, metavar="F", help="Field of a record with its uri.  [default: _id, id, uri, doc_id]"
-)
-@click.option("--title-field", multiple=True, metavar="F", help="Field of a record with its title.  [default: title]")
-@click.option(
-    "--text-field",
-    multiple=True,
-    metavar="F",
-    help="Field of a record with its text.  [default: text, body, content, abstract]",
+    "--text-field", metavar="F", help="Field of a record with its text.  [default: text, body, content, abstract]"
 )
 @click.option(
     "--language",
@@ -104,9 +98,9 @@ def index_command(
     rehash: bool,
     rebuild: bool,
     max_file_mb: float,
-    id_field: tuple[str, ...],
-    title_field: tuple[str, ...],
-    text_field: tuple[str, ...],
+    id_field: str | None,
+    title_field: str | None,
+    text_field: str | None,
     language: str | None,
     recall: float | None,
     no_cache: bool,
@@ -121,20 +115,19 @@ def index_command(
     """Create or update INDEX from files, folders, globs, records in .jsonl, .csv or .tsv, or - (JSON lines).
 
     Documents that have not changed are not embedded again. An interrupted run keeps what it has committed; run it
-    again to continue. --id-field, --title-field and --text-field may be repeated, with GLOB=F for some files only.
-    One SOURCE alone goes into the default index: .likewise in this folder or the nearest one above, or a new one here.
+    again to continue. One SOURCE alone goes into the default index: .likewise in this folder or the nearest one above,
+    or a new one here.
 
     \b
     likewise index ~/papers
     likewise index papers.index ~/papers notes/*.md
     likewise index papers.index records.jsonl --text-field abstract
-    likewise index papers.index ~/papers --text-field 'reviews/*.csv=body'
     likewise index papers.index ~/papers --prune
     likewise index papers.index ~/papers --model http://localhost:11434/v1#nomic-embed-text --max-tokens 512
     likewise index mine.index --dimensions 256 records-with-vectors.jsonl
     """
     # vectors: the options that VectorOptions takes under the same names.
-    from indexer.sources import FieldOfFiles, ReadOptions, open_sources
+    from indexer.sources import ReadOptions, open_sources
     from indexer.sources.source import STDIN
     from search.cli.arguments.configuration import read_extractors
     from search.cli.indexing.runs import RunOptions, run_and_report
@@ -144,14 +137,9 @@ def index_command(
     read_options = ReadOptions(
         glob=glob,
         max_file_mb=max_file_mb,
-        id_field=_for_all(id_field),
-        title_field=_for_all(title_field),
-        text_field=_for_all(text_field),
-        fields_of_files=(
-            *(FieldOfFiles(pattern, id_field=name) for pattern, name in _for_some(id_field)),
-            *(FieldOfFiles(pattern, title_field=name) for pattern, name in _for_some(title_field)),
-            *(FieldOfFiles(pattern, text_field=name) for pattern, name in _for_some(text_field)),
-        ),
+        id_field=id_field,
+        title_field=title_field,
+        text_field=text_field,
         # The same file may give other documents if other fields of its records are read.
         rehash=rehash or any((id_field, title_field, text_field)),
         ignore=not no_ignore,
@@ -184,27 +172,6 @@ def index_command(
         ),
         bare,
     )
-
-
-def _for_all(fields: Sequence[str]) -> str | None:
-    """Return the last field that is given for all files."""
-    return next((field for field in reversed(fields) if "=" not in field), None)
-
-
-def _for_some(fields: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the pattern and the field of each GLOB=F.
-
-    Raises: BadInput: pattern or field is empty.
-    """
-
-    pairs = []
-    for pattern, _, name in (field.rpartition("=") for field in fields if "=" in field):
-        if not pattern or not name:
-            raise BadInput(
-                f'"{pattern}={name}" has no {"field" if pattern else "glob"}: write GLOB=F, reviews/*.csv=body'
-            )
-        pairs.append((pattern, name))
-    return pairs
 
 
 def _refuse_together(chosen: VectorOptions, rebuild: bool, stream: bool) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from indexer.records import Document
-from indexer.sources import Entry, FieldOfFiles, ReadOptions, table
+from indexer.sources import Entry, table
 
 Collect = Callable[..., list[Entry]]
 
@@ -284,31 +284,6 @@ def test_every_word_of_a_table_is_in_its_texts(tmp_path: Path, collect: Collect,
         ]
         written = set(path.read_text().replace(delimiter, " ").replace('"', " ").split())
         assert written <= set("\n".join(texts).replace(":", " ").split())
-
-
-def test_fields_of_some_files(tmp_path: Path, likewise: Callable[..., Any]) -> None:
-    for folder in ("reviews", "towns"):
-        (tmp_path / "data" / folder).mkdir(parents=True)
-    (tmp_path / "data" / "reviews" / "a.csv").write_text("nr,stars,review\nr1,5,Lovely place\n")
-    (tmp_path / "data" / "towns" / "a.csv").write_text("id,river\nt1,Rhine\n")
-    (tmp_path / "data" / "b.jsonl").write_text('{"id": "j1", "text": "one", "review": "two"}\n')
-    options = ("--text-field", "reviews/*.csv=review", "--id-field", "reviews/*.csv=nr", "--id-field", "*.jsonl=id")
-    result = likewise("index", tmp_path / "x.index", tmp_path / "data", *options, "--json")
-    assert (result.code, result.json["indexed"]) == (0, 3)
-    shown = {uri: likewise("show", tmp_path / "x.index", uri, "--json").json["text"] for uri in ("r1", "t1", "j1")}
-    assert shown == {"r1": "Lovely place", "t1": "id: t1\nriver: Rhine", "j1": "one"}
-    wrong = likewise("index", tmp_path / "x.index", tmp_path / "data", "--text-field", "*.csv=")
-    assert wrong.code == 2
-    assert '"*.csv=" has no field: write GLOB=F, reviews/*.csv=body' in wrong.err
-
-
-def test_the_last_pattern_that_matches_counts() -> None:
-    options = ReadOptions(
-        text_field="t",
-        fields_of_files=(FieldOfFiles("*.csv", text_field="a"), FieldOfFiles("x/*.csv", text_field="b", id_field="i")),
-    )
-    assert [options.of_file(f"/data/{name}").text_field for name in ("r.json", "r.csv", "x/r.csv")] == ["t", "a", "b"]
-    assert options.of_file("/data/x/r.csv").id_field == "i"
 
 
 def executed_lines(function: Callable[[], object]) -> int:
