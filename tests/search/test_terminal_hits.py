@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rich.text import Text
 
 from search.cli.terminal.output import printable
-from search.cli.terminal.terminal import Terminal, link_style, short_path
+from search.cli.terminal.terminal import Terminal, link_address, short_path
 from search.snippets import snippet
 
 
@@ -39,10 +39,12 @@ def folder(tmp_path: Path, likewise: Callable[..., Any], monkeypatch: pytest.Mon
 
 @pytest.fixture
 def screen(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Makes standard output a terminal of a width."""
+    """Makes standard output a terminal of a width, without links."""
 
-    def make(width: int, links: Any = "") -> None:
-        monkeypatch.setattr("search.cli.hits.hits.terminal", lambda: Terminal(width, links))
+    monkeypatch.setenv("FORCE_HYPERLINK", "0")
+
+    def make(width: int) -> None:
+        monkeypatch.setattr("search.cli.hits.hits.terminal", lambda: Terminal(width))
 
     return make
 
@@ -79,37 +81,35 @@ def test_in_a_pipe_nothing_is_broken_folded_or_linked(likewise: Callable[..., An
     assert said.out.count("    The moon pulls the water of the sea, twice a day and at full moon the most") == 2
 
 
-def test_links_lead_to_the_file_and_the_line(
-    likewise: Callable[..., Any], folder: Path, screen: Callable[..., None]
+def test_links_lead_to_the_file(
+    likewise: Callable[..., Any], folder: Path, screen: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for style, expected in (
-        ("kitty", rf"\x1b\]8;id=[\d-]+;file://[^/]+{folder}/notes/deep/stars\.md#5\x1b\\"),
-        ("file", rf"\x1b\]8;id=[\d-]+;file://[^/]+{folder}/notes/deep/stars\.md\x1b\\"),
-        ("vscode", rf"\x1b\]8;id=[\d-]+;vscode://file{folder}/notes/deep/stars\.md:5\x1b\\"),
-    ):
-        screen(120, style)
-        said = likewise("search", "star", "light", "-k", 1)
-        assert re.search(expected, said.out), said.out
-        assert said.out.count("\x1b]8;;\x1b\\") == 1
-    assert str(Terminal(80, "file").address("/a\x1b]\x07 b", None)).endswith("/a%1B%5D%07%20b")
-    assert Terminal(80, "file").address(None, 1) is None
+    screen(120)
+    monkeypatch.setenv("FORCE_HYPERLINK", "1")
+    said = likewise("search", "star", "light", "-k", 1)
+    assert re.search(rf"\x1b\]8;id=[\d-]+;file://[^/]+{folder}/notes/deep/stars\.md\x1b\\", said.out), said.out
+    assert said.out.count("\x1b]8;;\x1b\\") == 1
+    assert str(link_address("/a\x1b]\x07 b")).endswith("/a%1B%5D%07%20b")
+    assert link_address(None) is None
 
 
 @pytest.mark.parametrize(
-    ("environment", "style"),
+    ("term", "forced", "linked"),
     [
-        ({"TERM": "xterm-256color"}, ""),
-        ({"TERM": "xterm-kitty"}, "kitty"),
-        ({"TERM": "xterm-256color", "TERM_PROGRAM": "vscode"}, "vscode"),
-        ({"TERM": "xterm-256color", "VTE_VERSION": "7200"}, "file"),
-        ({"TERM": "xterm-256color", "VTE_VERSION": "4000"}, ""),
-        ({"TERM": "tmux-256color", "VTE_VERSION": "7200"}, ""),
-        ({"TERM": "screen", "FORCE_HYPERLINK": "1"}, "file"),
-        ({"TERM": "xterm-kitty", "FORCE_HYPERLINK": "0"}, ""),
+        ("xterm-256color", None, True),
+        ("tmux-256color", None, False),
+        ("screen", "1", True),
+        ("xterm-kitty", "0", False),
     ],
 )
-def test_links_are_written_where_they_are_known_to_work(environment: dict[str, str], style: str) -> None:
-    assert link_style(environment) == style
+def test_links_can_be_switched_off(
+    monkeypatch: pytest.MonkeyPatch, term: str, forced: str | None, linked: bool
+) -> None:
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.delenv("FORCE_HYPERLINK", raising=False)
+    if forced:
+        monkeypatch.setenv("FORCE_HYPERLINK", forced)
+    assert (link_address("/a") is not None) == linked
 
 
 def test_hybrid_hits_show_their_cosine(likewise: Callable[..., Any], folder: Path) -> None:
@@ -258,7 +258,7 @@ def test_a_record_without_a_title_is_named_once(
     assert titled[0].endswith("  White")
     assert titled[1] == "    w2 in wines.csv"
     assert likewise("list", "wines.index").out == "w1\t\nw2\tWhite\n"
-    monkeypatch.setattr("search.cli.commands.list.terminal", lambda: Terminal(60, ""))
+    monkeypatch.setattr("search.cli.commands.list.terminal", lambda: Terminal(60))
     assert click.unstyle(likewise("list", "wines.index").out) == "w1\ta heavy red with tannin\nw2\tWhite\n"
     Path("long.csv").write_text("id,text\nzh," + "茶" * 500 + "\nen," + "tea " * 500 + "\nempty,.\n")
     assert likewise("index", "long.index", "long.csv").code == 0

@@ -11,7 +11,7 @@ import click
 
 from indexer.errors import in_shell
 from search.cli.terminal.output import printable, say, say_json, shown, warn, warn_of
-from search.cli.terminal.terminal import Terminal, short_path, terminal
+from search.cli.terminal.terminal import Terminal, link_address, short_path, terminal
 
 if TYPE_CHECKING:
     from search.cli.hits.context import Surroundings
@@ -143,7 +143,7 @@ def _head(rank: int, hit: Hit, screen: Terminal) -> list[str]:
     from rich.text import Text
 
     head, named = f"{rank:>2}  {_score(hit)}  ", _is_named_by(hit)
-    link = Style(bold=named, dim=not named, link=screen.address(hit.path, hit.line))
+    link = Style(bold=named, dim=not named, link=link_address(hit.path))
     where = Text(f"{_of_index(hit)}{printable(_address(hit))}{_position(hit)}", link)
     rest = Text(printable(_below(hit)), "dim")
     title = [] if named else screen.lines(Text(printable(hit.title), "bold"), head, _LONGEST_TITLE)

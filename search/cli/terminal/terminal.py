@@ -6,11 +6,10 @@ import io
 import os
 import shutil
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from search.cli.terminal.output import shown
@@ -18,8 +17,6 @@ from search.cli.terminal.output import shown
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
-
-LinkStyle = Literal["", "file", "kitty", "vscode"]
 
 MIN_WIDTH = 40
 """Minimum columns of a line. Lines of one word each would help nobody."""
@@ -31,11 +28,9 @@ class Terminal:
 
     Attributes:
         width: in columns.
-        links: the form of links to files that the terminal understands; empty if no form is known to work.
     """
 
     width: int
-    links: LinkStyle = ""
 
     def lines(self, text: Text, margin: str = "", most: int | None = None) -> list[str]:
         """Return a text as styled lines, broken at words; an ellipsis follows the last if there are more than `most`.
@@ -59,48 +54,25 @@ class Terminal:
                 console.print(Text.assemble(" " * indent if number else margin, line), soft_wrap=True)
         return printed.get().splitlines()
 
-    def address(self, path: str | None, line: int | None) -> str | None:
-        """Return the address of a link to a file. It includes the line if terminals agree on a form for lines."""
-        if not self.links or path is None or not os.path.isabs(path):  # noqa: PTH117
-            return None
-        name = quote(path, errors="surrogateescape")
-        if self.links == "vscode":
-            return f"vscode://file{name}{f':{line}' if line else ''}"
-        return f"file://{quote(os.uname().nodename)}{name}{f'#{line}' if self.links == 'kitty' and line else ''}"
-
 
 def terminal() -> Terminal | None:
     """Return the terminal that standard output goes to; None for a file, a pipe or a terminal that only prints."""
     if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
         return None
-    return Terminal(max(MIN_WIDTH, shutil.get_terminal_size().columns), link_style(os.environ))
+    return Terminal(max(MIN_WIDTH, shutil.get_terminal_size().columns))
 
 
-def link_style(environment: Mapping[str, str]) -> LinkStyle:
-    """Return the form of links that the terminal understands, by its variables in the environment.
+def link_address(path: str | None) -> str | None:
+    """Return the address of a link to a file; None without a file, or if links are switched off.
 
-    FORCE_HYPERLINK=1 asks for links in any other terminal, and FORCE_HYPERLINK=0 for none.
+    tmux and screen pass links on only if they are configured to: there FORCE_HYPERLINK=1 asks for links. Everywhere
+    FORCE_HYPERLINK=0 switches them off.
     """
-    forced = environment.get("FORCE_HYPERLINK")
-    if forced == "0":
-        return ""
-    term, program = environment.get("TERM", ""), environment.get("TERM_PROGRAM", "")
-    if term.startswith(("screen", "tmux")):  # they pass links on only if they are configured to
-        return "file" if forced else ""
-    if "KITTY_WINDOW_ID" in environment or term == "xterm-kitty":
-        return "kitty"
-    if program == "vscode":
-        return "vscode"
-    version = environment.get("VTE_VERSION", "")
-    if (
-        forced
-        or program in ("iTerm.app", "WezTerm", "ghostty")
-        or (version.isdecimal() and int(version) >= 5000)
-        or term.startswith(("foot", "alacritty", "xterm-ghostty"))
-        or not {"WT_SESSION", "KONSOLE_VERSION"}.isdisjoint(environment)
-    ):
-        return "file"
-    return ""
+    forced, term = os.environ.get("FORCE_HYPERLINK"), os.environ.get("TERM", "")
+    is_off = forced == "0" or (not forced and term.startswith(("screen", "tmux")))
+    if is_off or path is None or not os.path.isabs(path):  # noqa: PTH117
+        return None
+    return f"file://{quote(os.uname().nodename)}{quote(path, errors='surrogateescape')}"
 
 
 def _lines(text: Text, width: int) -> list[Text]:
