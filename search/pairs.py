@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from indexer.encoders import Encoder, steady
+from indexer.encoders import Encoder, Role, steady
 from indexer.errors import TextTooLong
 from indexer.passages.cut import titled_text
 from indexer.records import Document, Vector
@@ -106,13 +106,13 @@ def embed(texts: Sequence[str], encoder: Encoder) -> tuple[Vector, int]:
         try:
             vectors = encoder.encode(batch)
         except TextTooLong:
-            cut += count_too_long(encoder, batch)
+            cut += len(too_long(encoder, batch))
             vectors = encoder.encode(batch, truncate=True)
         rows[start : start + len(batch)] = vectors
     return rows, cut
 
 
-def count_too_long(encoder: Encoder, texts: Sequence[str]) -> int:
-    """Return how many texts have more tokens than the model reads."""
-    limit = encoder.max_tokens - encoder.overhead()
-    return sum(len(offsets) > limit for offsets in encoder.offsets(texts))
+def too_long(encoder: Encoder, texts: Sequence[str], role: Role = "document") -> set[int]:
+    """Return the positions of the texts that have more tokens than the model reads."""
+    limit = encoder.max_tokens - encoder.overhead(role)
+    return {position for position, offsets in enumerate(encoder.offsets(texts)) if len(offsets) > limit}

@@ -14,7 +14,7 @@ from indexer.encoders import Encoder, RecipeSpec, Role
 from indexer.encoders.machine.runtime import Runtime
 from indexer.errors import count_of
 from indexer.records import Vector
-from search.pairs import count_too_long
+from search.pairs import too_long
 
 BATCH_TEXTS = 4096
 """Number of texts that are embedded in one pass. It bounds the memory for their vectors."""
@@ -53,7 +53,7 @@ class Contenders:
         """Return, for every recipe, how many texts have more tokens than its model reads."""
         keys = [(encoder.recipe.fingerprint, encoder.max_tokens) for encoder in self.encoders]
         distinct = dict(zip(keys, self.encoders, strict=True))
-        counts = {key: count_too_long(encoder, texts) for key, encoder in distinct.items()}
+        counts = {key: len(too_long(encoder, texts)) for key, encoder in distinct.items()}
         return [counts[key] for key in keys]
 
     def tokens(self, texts: Sequence[str]) -> float:

@@ -141,7 +141,11 @@ def embed(
             rows = embed_batch(batch, count)
             # Files and pipes get a text as it is. On a terminal its escape characters are replaced.
             out.write([_printable(row) for row in rows] if output is None and sys.stdout.isatty() else rows)
-            cut += _count_too_long(encoders, role, batch) if truncate else 0
+            if truncate:
+                from search.pairs import too_long
+
+                read = [text.text for text in batch]
+                cut += len({position for encoder in encoders.values() for position in too_long(encoder, read, role)})
             drawn += batch[: _HISTOGRAM_TEXTS - len(drawn)]
             count += len(batch)
             _progress(f"{count_of(count, 'text')}" if output else "")
@@ -194,17 +198,6 @@ def _batch_embedder(
             ) from error
 
     return embed_batch
-
-
-def _count_too_long(encoders: dict[str, Encoder], role: Role, batch: list[InputText]) -> int:
-    """Return the number of texts that at least one of the encoders must cut."""
-    texts = [text.text for text in batch]
-    too_long: set[int] = set()
-    distinct = {(encoder.recipe.fingerprint, encoder.max_tokens): encoder for encoder in encoders.values()}
-    for encoder in distinct.values():
-        limit = encoder.max_tokens - encoder.overhead(role)
-        too_long |= {index for index, spans in enumerate(encoder.offsets(texts)) if len(spans) > limit}
-    return len(too_long)
 
 
 def _layers_of(encoders: dict[str, Encoder], specs: dict[str, RecipeSpec], load: Load) -> dict[str, Encoder]:
