@@ -58,22 +58,22 @@ def common_share(first: Words, second: Words) -> float:
     return common / ((len(first) + len(second) - common) or 1)
 
 
-def families(words: Sequence[Words], near: float = NEAR) -> list[list[int]]:
+def families(words: Sequence[Words]) -> list[list[int]]:
     """Return the positions of texts, given as their words, as families in the order of their first texts.
 
     Each text belongs to the first text that founded a family and that it is near to; without one it founds a family.
     So a text that is near to a member, and not to the founder, is not in the family: there are no chains.
 
     Two texts are near only if one of the rarest words of the one is among the rarest words of the other: of n words the
-    n - near * n + 1 rarest (prefix filtering: Chaudhuri, Ganti, Kaushik 2006). So few pairs are compared.
+    n - NEAR * n + 1 rarest (prefix filtering: Chaudhuri, Ganti, Kaushik 2006). So few pairs are compared.
     """
     frequency = Counter(word for each in words for word in each)
     founded: list[list[int]] = []
     by_word: dict[tuple[str, int], list[int]] = {}
     for position, own in enumerate(words):
-        rarest = sorted(own, key=lambda word: (frequency[word], word))[: len(own) - math.ceil(near * len(own)) + 1]
+        rarest = sorted(own, key=lambda word: (frequency[word], word))[: len(own) - math.ceil(NEAR * len(own)) + 1]
         candidates = sorted({family for word in rarest for family in by_word.get(word, ())})
-        same = next((one for one in candidates if common_share(own, words[founded[one][0]]) >= near), None)
+        same = next((one for one in candidates if common_share(own, words[founded[one][0]]) >= NEAR), None)
         if same is not None:
             founded[same].append(position)
             continue
