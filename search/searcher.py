@@ -248,21 +248,20 @@ class Searcher(Asker):
         with self._filtered(where) as (snapshot, condition):
             return snapshot.documents if condition is None else snapshot.count(condition)
 
-    def beginnings(
-        self, k: int = 10, where: Filter | None = None, sort: Sort = "newest", *, fold: bool = False
-    ) -> Hits:
+    def beginnings(self, k: int = 10, where: Filter | None = None, sort: Sort = "newest") -> Hits:
         """Return documents without a question, each with its first passage; their score is 0.
+
+        All records of a file are one hit, with the number of the others as its `family_size`, unless there are no other
+        documents.
 
         Args:
             k: how many documents, at most.
             sort: "newest" for the last modified first, and documents without a time after them, the last added first;
                 "title" for the order of their titles.
-            fold: return one hit for all records of a file, with the number of the others as its `family_size`, unless
-                there are no other documents.
         """
         query = Query("-", k, where)  # refuses wrong arguments
         with self._filtered(query.condition) as (snapshot, condition):
-            sizes, matched = snapshot.first_passages(k, condition, sort, fold)
+            sizes, matched = snapshot.first_passages(k, condition, sort)
             passages = snapshot.passages_by_id([*sizes])
             hits = [replace(Hit.from_passage(each, 0.0, None), family_size=sizes[each.id] - 1) for each in passages]
             return Hits(tuple(hits), matched, True)

@@ -288,9 +288,7 @@ class ReferenceSnapshot:
     def corrected(self, question: str) -> str:
         return ""  # what is similar is not settled by the interface
 
-    def first_passages(
-        self, k: int, where: Where | None, sort: port.Sort, fold: bool = False
-    ) -> tuple[dict[int, int], int]:
+    def first_passages(self, k: int, where: Where | None, sort: port.Sort) -> tuple[dict[int, int], int]:
         uris = self.uris(where)
         if sort == "title":
             uris.sort(key=lambda uri: (self.get(uri).title.strip() or uri).casefold())

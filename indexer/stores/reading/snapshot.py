@@ -120,12 +120,11 @@ class Snapshot(DocumentReader, FieldReader, LedgerReader):
 
         return corrected(question, self._view.words(), text_of)
 
-    def first_passages(self, k: int, where: Where | None, sort: Sort, fold: bool = False) -> tuple[dict[int, int], int]:
+    def first_passages(self, k: int, where: Where | None, sort: Sort) -> tuple[dict[int, int], int]:
         """Return the first passage of each of the k first documents in an order with the number of documents that it
         represents, and how many documents there are.
 
-        Args:
-            fold: let the first record of a file represent all of them, unless there are no other documents.
+        The first record of a file represents all of them, unless there are no other documents.
         """
         select, ids = "SELECT id, title, uri, modified, path, format FROM {tables}.document", self._ids(where)
         rows = self._view.rows(select) if ids is None else self._view.rows_of(f"{select} WHERE id = ANY(%s)", ids)
@@ -133,7 +132,7 @@ class Snapshot(DocumentReader, FieldReader, LedgerReader):
             rows.sort(key=lambda row: ((row[1].strip() or row[2]).casefold(), row[0]))
         else:
             rows.sort(key=lambda row: (row[3] or "", row[0]), reverse=True)
-        files = [row[4] if fold and row[4] and row[5] in RECORDS else row[0] for row in rows]
+        files = [row[4] if row[4] and row[5] in RECORDS else row[0] for row in rows]
         files = files if len({*files}) > 1 else [row[0] for row in rows]
         sizes, first_of = Counter(files), {file: row[0] for file, row in zip(files[::-1], rows[::-1], strict=True)}
         documents = {first_of[file]: size for file, size in [*sizes.items()][:k]}
