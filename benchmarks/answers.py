@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 from benchmarks.data import folder_asked
 from benchmarks.machine import machine
 from benchmarks.quality import LIKEWISE, collections
+from indexer.stores.addresses.open import open_store
 from search import Searcher
 from search.evaluation.measures import read_qrels, read_queries
 from search.query import Mode
@@ -38,8 +40,9 @@ def main() -> None:
             index = str(Path(temporary) / "bench.index")
             command = [LIKEWISE, "index", index, str(collection / "corpus.jsonl")]
             subprocess.run(command, check=True, capture_output=True)
+            with closing(open_store(index)) as store, store.snapshot() as snapshot:
+                known = snapshot.settings.calibration
             with Searcher(index) as searcher:
-                known = searcher.calibration
                 strange = [
                     question
                     for other in found

@@ -18,7 +18,7 @@ from indexer.filters.mapping import Filter, filter_tree
 from indexer.filters.tree import Exists, Where
 from indexer.lookup import commonest_fields, document_of, documents_of, has_document, is_uri, unknown_uri
 from indexer.records import Document, Vector
-from indexer.settings import Calibration, MapRecord
+from indexer.settings import MapRecord
 from indexer.stores.addresses.open import open_store
 from indexer.stores.fields.field_types import check_filter
 from indexer.stores.port import FieldValues, Info, Passage, Sort
@@ -423,12 +423,6 @@ class Searcher(Asker):
 
     def __contains__(self, wanted: object) -> bool:
         return has_document(self._store, wanted)
-
-    @property
-    def calibration(self) -> Calibration | None:
-        """How near unrelated questions come to this index; None if it was not measured."""
-        with self._snapshot() as snapshot:
-            return snapshot.settings.calibration
 
 
 def _position(cursor: str, history: str, address: str) -> int:
