@@ -139,6 +139,10 @@ class Stamp:
         return self.size == status.st_size and self.mtime_ns == status.st_mtime_ns and self.inode == status.st_ino
 
 
+UNREAD = Stamp(-1, 0, 0, 0)
+"""The stamp of a file that the next run over its source must open."""
+
+
 @dataclass(frozen=True, slots=True)
 class KnownFile:
     """A file in the ledger.

@@ -16,7 +16,7 @@ from indexer.indexing.core import IndexCore
 from indexer.indexing.embedding import BATCH_CHARACTERS, COMMIT_S
 from indexer.ledger import HELD, NO_REASON, Code, LedgerState, Reason
 from indexer.listener import Commit
-from indexer.records import Changes, Document, KnownFile, Span, Stamp, Vector
+from indexer.records import UNREAD, Changes, Document, KnownFile, Span, Stamp, Vector
 from indexer.sources import Entry, ReadOptions, Source, read
 from indexer.sources.maildir import exists
 from indexer.sources.programs import is_read_alike
@@ -65,9 +65,6 @@ class Summary:
 
 NAMED_SKIPS = 3
 """Maximum skipped files and records that a run names."""
-
-_UNREAD = Stamp(-1, 0, 0, 0)
-"""The stamp of a file that the next run over its source must open."""
 
 
 @dataclass(slots=True)
@@ -195,7 +192,7 @@ class Run:
         gone = [path for path in unmet if any(source.covers(path) for source in sources)]
         # Standard input is left out: it does not have to bring again what an earlier run brought.
         others = self._holders({uri for uri in self._left if hash(uri) not in self._uri_hashes})
-        self._late_stamps |= dict.fromkeys(others, _UNREAD)
+        self._late_stamps |= dict.fromkeys(others, UNREAD)
         outcome = RunOutcome([*gone, *(self._read_files - {STDIN})], [*self._unopened_files], self._late_stamps)
         self._keep_left_out(set(outcome.read))
         reread = self._writer.end_run(self._run, outcome) + len(others)
@@ -231,7 +228,7 @@ class Run:
                 hash(uri) in self._uri_hashes or self._owners.get(uri) in self._met_files
             ):
                 assert recorded is not None
-                return replace(recorded, stamp=_UNREAD)
+                return replace(recorded, stamp=UNREAD)
         return recorded
 
     def _holders(self, uris: set[str]) -> list[str]:
@@ -350,7 +347,7 @@ class Run:
         if recorded is None or not first.opened:
             return
         # Until it is read to its end, the next run has to open it: its stamp may still hold.
-        self._batch.stamps[first.file] = _UNREAD
+        self._batch.stamps[first.file] = UNREAD
         changed = first.stamp is None or replace(first.stamp, read_ns=recorded.stamp.read_ns) != recorded.stamp
         if changed or any(state == "failed" for _, state, _ in recorded.entries):
             return  # it would have been read by any reader

@@ -29,7 +29,7 @@ from indexer.indexing.batches import Incoming, batches
 from indexer.indexing.core import IndexCore
 from indexer.ledger import HELD, NO_REASON, Code
 from indexer.listener import Commit
-from indexer.records import Document, Stamp
+from indexer.records import UNREAD, Document
 from indexer.stores.addresses.copying import pages
 from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, RunOutcome
 from indexer.stores.reading.store import Store, Writer
@@ -42,10 +42,6 @@ _PAGE_DOCUMENTS = 64
 
 _PAGE_ROWS = 5000
 """Number of rows of the ledger that are written in one commit."""
-
-
-_UNREAD = Stamp(-1, 0, 0, 0)
-"""The stamp of a file that the next run opens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +209,7 @@ def carry_over(main: Store, other: Store, writer: Writer) -> None:
     stamps = {path: file.stamp for path, file in files.items()}
     for path, of_file in wanted.items():
         if path not in stamps or any(map(_is_unreadable, (*of_file, *rows[path]))):
-            stamps[path] = _UNREAD
+            stamps[path] = UNREAD
     changed = [
         path
         for path, stamp in stamps.items()
@@ -233,7 +229,7 @@ def carry_over(main: Store, other: Store, writer: Writer) -> None:
     if not changed:
         return
     run = writer.begin_run()
-    finished = {path: stamps.get(path, _UNREAD) for path in changed}
+    finished = {path: stamps.get(path, UNREAD) for path in changed}
     for page in pages((row for path in changed for row in wanted.get(path, ())), _PAGE_ROWS):
         writer.put(Batch(rows=page, run=run))
     writer.end_run(run, RunOutcome(read=changed, finished=finished))

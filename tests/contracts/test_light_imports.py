@@ -17,6 +17,7 @@ from indexer import Document, Index
 ROOT = Path(__file__).parents[2]
 MODELS = {"torch", "transformers", "sentence_transformers", "openvino", "tokenizers", "safetensors"}
 HEAVY = MODELS | {"faiss", "numpy", "scipy", "sqlite3", "lark", "rich", "tantivy", "lxml"}
+FOR_WRITERS = {"sqlite_utils", "pandas", "pip"}
 FRAMEWORKS = {"langchain_core", "llama_index", "haystack"}
 WEB = {"starlette", "uvicorn", "mcp", "pydantic", "prometheus_client"}
 
@@ -98,10 +99,19 @@ def test_without_a_model_neither_models_nor_frameworks_are_loaded(tmp_path: Path
     )
     packages, printed = loaded(program, str(tmp_path / "x.index"))
     assert printed == "a"
-    assert not packages & (MODELS | WEB | {"rich", "click"})
-    for arguments in (["info"], ["list"], ["show", "a"], ["remove", "a"]):
+    assert not packages & (MODELS | WEB | {"rich", "click"} | FOR_WRITERS)
+    for arguments in (["info"], ["list"], ["show", "a"], ["search", "text", "--mode", "words"], ["remove", "a"]):
         packages, _ = loaded(command(arguments[0], str(tmp_path / "x.index"), *arguments[1:]))
-        assert not packages & (MODELS | WEB | {"pandas"}), arguments
+        assert not packages & (WEB | {"pandas", "pip"} | (MODELS if arguments[0] != "search" else set())), arguments
+        assert ("sqlite_utils" in packages) == (arguments[0] == "remove"), arguments
+
+
+def test_writers_hide_pandas_from_sqlite_utils_alone() -> None:
+    pytest.importorskip("pandas")
+    packages, printed = loaded("import indexer.stores.local.catalog.database, sys; print('pandas' in sys.modules)")
+    assert ("sqlite_utils" in packages, printed) == (True, "False")
+    _, printed = loaded("import indexer.stores.local.catalog.database, pandas; print(pandas.Series([1]).sum())")
+    assert printed == "1"
 
 
 def test_a_question_by_words_loads_no_reader_of_files(tmp_path: Path) -> None:

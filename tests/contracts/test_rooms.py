@@ -24,6 +24,7 @@ HOMES = {
     "tantivy": ("indexer/stores/words/analysis.py", "indexer/stores/words/tantivy_index.py"),
     "py3langid": ("indexer/languages/detect.py",),
     "urllib3": ("indexer/encoders/endpoints/endpoint.py",),
+    "sqlite_utils": ("indexer/stores/local/catalog/database.py",),
     "sqlite3": ("indexer/stores/local/", "indexer/cache/vector_cache.py"),
     "psycopg": ("indexer/stores/postgres/",),
     "pgvector": ("indexer/stores/postgres/",),

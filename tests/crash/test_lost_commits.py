@@ -23,6 +23,7 @@ from opened import store_of, writer_of
 from indexer import Document, Index
 from indexer.errors import LikewiseError
 from indexer.stores.local.catalog import connections, schema
+from indexer.stores.local.catalog.database import Migrations
 from indexer.stores.local.catalog.generation import Generation, GenerationFile, read_generation
 from search import Searcher
 
@@ -334,7 +335,10 @@ def test_a_loss_of_one_commit_is_seen_before_a_migration_commits(
     shutil.copytree(GOLDEN, folder)
     with closing(sqlite3.connect(folder / "catalog.db")) as connection:
         rows = dict(connection.execute("SELECT name, value FROM setting"))
-    monkeypatch.setattr(schema, "_MIGRATIONS", [*schema._MIGRATIONS, lambda connection: None])
+    known = Migrations("likewise")
+    known(name="version_1")(schema.version_1)
+    known(name="version_2")(lambda db: None)
+    monkeypatch.setattr(schema, "MIGRATIONS", known)
     monkeypatch.setattr(connections, "FORMAT_VERSION", 2)
     file = GenerationFile(folder)
     file.write(Generation(rows["history"], int(rows["generation"]) + 1))

@@ -18,6 +18,7 @@ from opened import store_of
 from indexer import Document, Index, NewerFormat
 from indexer.stores.local.catalog import connections, schema
 from indexer.stores.local.catalog.catalog import Catalog
+from indexer.stores.local.catalog.database import Database, Migrations
 from indexer.stores.local.disk import failpoint
 from search import Searcher
 
@@ -53,15 +54,22 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "x.index"
 
 
+def migrations(*later: Callable[[Database], object]) -> Migrations:
+    """Return the migration to format 1 and later ones."""
+    known = Migrations("likewise")
+    for number, migration in enumerate((schema.version_1, *later), 1):
+        known(name=f"version_{number}")(migration)
+    return known
+
+
 @pytest.fixture
 def format_2(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets this version know a format 2, which has one more table, after the index was made."""
 
-    def version_2(connection: sqlite3.Connection) -> None:
-        connection.execute("CREATE TABLE made_up (number INTEGER)")
-        connection.execute("INSERT INTO made_up SELECT count(*) FROM document")
+    def version_2(db: Database) -> None:
+        db.table("made_up").insert({"number": db.table("document").count})
 
-    monkeypatch.setattr(schema, "_MIGRATIONS", [*schema._MIGRATIONS, version_2])
+    monkeypatch.setattr(schema, "MIGRATIONS", migrations(version_2))
     monkeypatch.setattr(connections, "FORMAT_VERSION", 2)
 
 
@@ -138,13 +146,13 @@ def test_a_migration_that_is_killed_has_not_begun(folder: Path, monkeypatch: pyt
 
 @pytest.mark.usefixtures("format_2")
 def test_a_migration_that_fails_has_not_begun(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(connection: sqlite3.Connection) -> None:
-        connection.execute("CREATE TABLE half (number INTEGER)")
+    def broken(db: Database) -> None:
+        db.table("half").insert({"number": 1})
         raise ZeroDivisionError
 
     before = stored(folder)
     with monkeypatch.context() as patch:
-        patch.setattr(schema, "_MIGRATIONS", [*schema._MIGRATIONS, broken])
+        patch.setattr(schema, "MIGRATIONS", migrations(lambda db: None, broken))
         with Index.open(folder) as index, pytest.raises(ZeroDivisionError):
             index.remove(["a"])
     assert (version(folder), is_migrated(folder), stored(folder)) == (1, False, before)

@@ -10,28 +10,26 @@ import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import astuple
+from dataclasses import asdict
 from pathlib import Path
 
-from indexer.ledger import STORED_LEFT_OUT, Code, notes_stored
-from indexer.records import Changes, Stamp
+from indexer.ledger import HELD, STORED_LEFT_OUT, Code, notes_stored
+from indexer.records import UNREAD, Changes, Stamp
 from indexer.settings import Settings
 from indexer.stores.commits import changed_settings, changes_of
 from indexer.stores.fields.flatten import scalars, with_dates
 from indexer.stores.local.catalog import filter_sql
 from indexer.stores.local.catalog.connections import damaged, require_format, write_error
+from indexer.stores.local.catalog.database import LOCK_TIMEOUT_SECONDS, Database, open_for_writing
 from indexer.stores.local.catalog.generation import Generation, GenerationFile, loss, read_generation
 from indexer.stores.local.catalog.rows import erase_passages, write_documents, write_passages
-from indexer.stores.local.catalog.schema import atomic, migrate
+from indexer.stores.local.catalog.schema import migrate
 from indexer.stores.local.catalog.word_files import WordFiles
 from indexer.stores.local.disk.failpoint import failpoint
 from indexer.stores.local.segments.files import SegmentFile
 from indexer.stores.port import Batch, LedgerRow, RunOutcome
 from indexer.stores.setting_rows import to_rows
 from indexer.stores.vectors import require_matching_shapes
-
-_LOCK_TIMEOUT_SECONDS = 60
-"""Maximum seconds that a write waits for SQLite's own lock, which others hold only briefly."""
 
 _PRAGMAS = ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "wal_autocheckpoint = 8000")
 
@@ -42,20 +40,18 @@ class Catalog:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._notes: list[str] = []
-        self._connection = connection = sqlite3.connect(
-            path, isolation_level=None, check_same_thread=False, timeout=_LOCK_TIMEOUT_SECONDS
-        )
+        self._db = db = open_for_writing(path)
         self._file: GenerationFile | None = None
         with self._file_errors():
             self._file = GenerationFile(path.parent)
         try:
             with self._errors():
                 for name in _PRAGMAS:
-                    connection.execute(f"PRAGMA {name}").fetchall()
-                require_format(connection, path.parent)
+                    db.execute(f"PRAGMA {name}").fetchall()
+                require_format(db.conn, path.parent)
                 # Before the migrations, whose commits would hide the loss of as many.
                 self._record_loss()
-                migrate(connection)
+                migrate(db)
                 generation = self._generation()
                 if generation is not None and generation != read_generation(path.parent):
                     self._acknowledge(generation)
@@ -77,17 +73,17 @@ class Catalog:
         self._release()
 
     def _release(self) -> None:
-        self._connection.close()
+        self._db.close()
         if self._file is not None:
             self._file.close()
 
     def _checkpoint(self) -> None:
         # Most questions end within this time. Longer reads are not waited for, and the log stays for the next time.
-        self._connection.execute("PRAGMA busy_timeout = 100").fetchall()
+        self._db.execute("PRAGMA busy_timeout = 100").fetchall()
         try:
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         finally:
-            self._connection.execute(f"PRAGMA busy_timeout = {1000 * _LOCK_TIMEOUT_SECONDS}").fetchall()
+            self._db.execute(f"PRAGMA busy_timeout = {1000 * LOCK_TIMEOUT_SECONDS}").fetchall()
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -112,7 +108,7 @@ class Catalog:
 
     def _generation(self) -> Generation | None:
         """Return the commit that this connection sees; None if there is no commit yet, or if its row is damaged."""
-        rows = dict(self._connection.execute("SELECT name, value FROM setting WHERE name IN ('generation', 'history')"))
+        rows = dict(self._db.execute("SELECT name, value FROM setting WHERE name IN ('generation', 'history')"))
         try:
             return Generation(str(rows["history"]), int(rows["generation"]))
         except (KeyError, TypeError, ValueError):
@@ -134,23 +130,21 @@ class Catalog:
         if acknowledged is None or present is None or present.history != acknowledged.history:
             return
         if (lost := acknowledged.number - present.number) > 0:
-            with self.transaction() as connection:
-                connection.execute("INSERT OR IGNORE INTO setting VALUES ('lost', '0')")
-                connection.execute("UPDATE setting SET value = value + ? WHERE name = 'lost'", (lost,))
-                connection.execute("UPDATE setting SET value = ? WHERE name = 'history'", (secrets.token_hex(8),))
+            with self.transaction() as db:
+                before = int(_settings(db).get("lost", 0))
+                _set(db, {"lost": str(before + lost), "history": secrets.token_hex(8)})
 
     def _note_loss(self) -> None:
-        row = self._connection.execute("SELECT value FROM setting WHERE name = 'lost'").fetchone()
-        if row is not None:
-            self._notes.append(loss(self._path.parent, int(row[0])))
+        if (lost := _settings(self._db).get("lost")) is not None:
+            self._notes.append(loss(self._path.parent, int(lost)))
 
     @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
+    def transaction(self) -> Iterator[Database]:
         """Run the block as one commit. It begins with a write, so that nothing it reads afterwards can change."""
-        with self._errors(), atomic(self._connection):
-            self._connection.execute("UPDATE setting SET value = value + 1 WHERE name = 'generation'")
+        with self._errors(), self._db.atomic() as db:
+            db.execute("UPDATE setting SET value = value + 1 WHERE name = 'generation'")
             failpoint("commit.begun")
-            yield self._connection
+            yield db
             generation = self._generation()
             failpoint("commit.written")
         failpoint("commit.done")
@@ -158,7 +152,7 @@ class Catalog:
         failpoint("commit.acknowledged")
 
     def initialise(self, settings: Settings) -> None:
-        with self._errors(), atomic(self._connection):
+        with self._errors():
             rows = {
                 **to_rows(settings),
                 "generation": "0",
@@ -167,60 +161,61 @@ class Catalog:
                 "finished_run": "0",
                 "history": secrets.token_hex(8),
             }
-            self._connection.executemany("INSERT INTO setting VALUES (?, ?)", rows.items())
+            _set(self._db, rows)
         self._acknowledge(self._generation())
 
     def set(self, name: str, value: str) -> None:
-        with self.transaction() as connection:
-            connection.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, value))
+        with self.transaction() as db:
+            _set(db, {name: value})
 
     def change(self, update: Callable[[Settings], Settings]) -> Settings:
         """Write the settings that differ. Without a difference nothing is committed."""
         with self._errors():
-            rows = dict(self._connection.execute("SELECT name, value FROM setting"))
+            rows = _settings(self._db)
         changes = changed_settings(self._path, rows, update)
         if not (changes.written or changes.deleted):
             return changes.settings
-        with self.transaction() as connection:
-            connection.executemany("INSERT OR REPLACE INTO setting VALUES (?, ?)", changes.written.items())
-            connection.executemany("DELETE FROM setting WHERE name = ?", ((name,) for name in changes.deleted))
+        with self.transaction() as db:
+            _set(db, changes.written)
+            for name in changes.deleted:
+                db.table("setting").delete_where("name = ?", [name])
         return changes.settings
 
     def vacuum(self) -> None:
         with self._errors():
-            self._connection.execute("VACUUM")
+            self._db.vacuum()
             self._checkpoint()
 
     # documents
 
     def put(self, batch: Batch) -> Changes:
         documents = batch.documents
-        with self.transaction() as connection:
-            (dimensions,) = connection.execute("SELECT value FROM setting WHERE name = 'dimensions'").fetchone()
+        with self.transaction() as db:
+            (dimensions,) = db.execute("SELECT value FROM setting WHERE name = 'dimensions'").fetchone()
             require_matching_shapes(documents, int(dimensions))
-            _remove_documents(connection, batch.removed)
-            connection.executemany("DELETE FROM ledger WHERE uri = ?", ((uri,) for uri in batch.removed))
+            _remove_documents(db, batch.removed)
+            db.conn.executemany("DELETE FROM ledger WHERE uri = ?", ((uri,) for uri in batch.removed))
             uris = json.dumps([item.document.uri for item in documents])
             find = "SELECT uri, id FROM document WHERE uri IN (SELECT value FROM json_each(?))"
-            known: dict[str, int] = dict(connection.execute(find, (uris,)))
+            known: dict[str, int] = dict(db.execute(find, (uris,)))
             changes = changes_of(documents, known)
             for uri in changes.replaced:
-                erase_passages(connection, known[uri])
-            filter_sql.erase(connection, known.values())
-            ids = write_documents(connection, documents, known)
-            write_passages(connection, documents, ids)
-            _add_to_count(connection, len(changes.added))
-            _write_ledger(connection, batch.rows, batch.run)
+                erase_passages(db.conn, known[uri])
+            filter_sql.erase(db.conn, known.values())
+            ids = write_documents(db.conn, documents, known)
+            write_passages(db.conn, documents, ids)
+            _add_to_count(db, len(changes.added))
+            _write_ledger(db, batch.rows, batch.run)
             if not batch.rows:
-                _forget_stamps(connection, [item.document.uri for item in documents])
-            _finish_files(connection, batch.finished)
+                _forget_stamps(db, [item.document.uri for item in documents])
+            _finish_files(db, batch.finished)
         return changes
 
     def remove(self, uris: Iterable[str]) -> int:
-        with self.transaction() as connection:
+        with self.transaction() as db:
             given = list(dict.fromkeys(uris))
-            removed = _remove_documents(connection, given)
-            connection.executemany(
+            removed = _remove_documents(db, given)
+            db.conn.executemany(
                 "DELETE FROM ledger WHERE uri = ? AND reason LIKE ?", ((uri, STORED_LEFT_OUT) for uri in given)
             )
         return removed
@@ -228,62 +223,58 @@ class Catalog:
     # ledger
 
     def begin_run(self) -> int:
-        with self.transaction() as connection:
-            connection.execute("UPDATE setting SET value = value + 1 WHERE name = 'run'")
-            (run,) = connection.execute("SELECT value FROM setting WHERE name = 'run'").fetchone()
-        return int(run)
+        with self.transaction() as db:
+            run = int(_settings(db)["run"]) + 1
+            _set(db, {"run": str(run)})
+        return run
 
     def end_run(self, run: int, outcome: RunOutcome) -> int:
         """Commit everything that the end of a run decides; return how many files are to be read again."""
-        with self.transaction() as connection:
-            _finish_files(connection, outcome.finished)
-            _mark_gone(connection, outcome.read, run)
-            reread = _reread_duplicates(connection)
-            _mark_unchanged(connection, outcome.unchanged)
-            connection.execute("UPDATE setting SET value = ? WHERE name = 'finished_run'", (str(run),))
+        with self.transaction() as db:
+            _finish_files(db, outcome.finished)
+            _mark_gone(db, outcome.read, run)
+            reread = _reread_duplicates(db)
+            _mark_unchanged(db, outcome.unchanged)
+            _set(db, {"finished_run": str(run)})
         return reread
 
     def mark_damaged(self, uris: Iterable[str]) -> None:
         """Make the next run over the source of these documents embed them again, even if the source has not changed."""
-        with self.transaction() as connection:
+        with self.transaction() as db:
             for uri in uris:
-                connection.execute("UPDATE document SET content_hash = zeroblob(16) WHERE uri = ?", (uri,))
+                db.execute("UPDATE document SET content_hash = zeroblob(16) WHERE uri = ?", (uri,))
                 files = "UPDATE file SET size = -1 WHERE id IN (SELECT file_id FROM ledger WHERE uri = ?)"
-                connection.execute(files, (uri,))
+                db.execute(files, (uri,))
 
     def rewrite_fields(self, uris: Iterable[str]) -> None:
         """Write the filter fields of these documents again from their metadata."""
-        with self.transaction() as connection:
+        with self.transaction() as db:
             for uri in uris:
-                query = "SELECT id, metadata, modified FROM document WHERE uri = ?"
-                document_id, metadata, modified = connection.execute(query, (uri,)).fetchone()
-                filter_sql.erase(connection, [document_id])
-                rows = with_dates(scalars(uri, json.loads(metadata)), modified)
-                filter_sql.write(connection, [(document_id, rows)])
+                (row,) = db.table("document").rows_where("uri = ?", [uri], select="id, metadata, modified")
+                filter_sql.erase(db.conn, [row["id"]])
+                rows = with_dates(scalars(uri, json.loads(row["metadata"])), row["modified"])
+                filter_sql.write(db.conn, [(row["id"], rows)])
 
     def forget_loss(self) -> None:
         """Stop reporting missing commits."""
-        with self.transaction() as connection:
-            connection.execute("DELETE FROM setting WHERE name = 'lost'")
+        with self.transaction() as db:
+            db.table("setting").delete_where("name = 'lost'")
 
     def recount(self) -> None:
-        with self.transaction() as connection:
-            connection.execute("UPDATE setting SET value = (SELECT count(*) FROM document) WHERE name = 'documents'")
+        with self.transaction() as db:
+            _set(db, {"documents": str(db.table("document").count)})
 
     # segments
 
     def add_segment(self, segment: SegmentFile, first_id: int, last_id: int) -> None:
         """Record a sealed segment, which holds every passage of its range, and forget the segments it replaces."""
-        inside = "BETWEEN ? AND ?"
-        with self.transaction() as connection:
-            connection.execute(f"DELETE FROM segment WHERE first_id {inside}", (first_id, last_id))
-            connection.execute(f"DELETE FROM dead WHERE passage_id {inside}", (first_id, last_id))
+        ids = {"first_id": first_id, "last_id": last_id}
+        inside = "BETWEEN :first_id AND :last_id"
+        with self.transaction() as db:
+            db.table("segment").delete_where(f"first_id {inside}", ids)
+            db.table("dead").delete_where(f"passage_id {inside}", ids)
             if segment.count:
-                connection.execute(
-                    "INSERT INTO segment (file, kind, count, size, sha256, stamp, parameters, first_id, last_id)"
-                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (*astuple(segment), first_id, last_id),
-                )
+                db.table("segment").insert(asdict(segment) | ids)
             failpoint("seal.recorded")
 
     def restamp(self, stamps: Mapping[str, str]) -> None:
@@ -292,103 +283,107 @@ class Catalog:
         Args:
             stamps: by the segment's file name.
         """
-        with self.transaction() as connection:
-            connection.executemany(
-                "UPDATE segment SET stamp = ? WHERE file = ?", ((stamp, file) for file, stamp in stamps.items())
-            )
+        with self.transaction() as db:
+            for file, stamp in stamps.items():
+                db.execute("UPDATE segment SET stamp = ? WHERE file = ?", (stamp, file))
 
     def add_words(self, recorded: WordFiles) -> None:
-        with self.transaction() as connection:
-            connection.execute("DELETE FROM word_index")
-            connection.execute("DELETE FROM dead_word")
-            connection.execute("INSERT INTO word_index VALUES (?, ?, ?, ?, ?, ?, ?)", astuple(recorded))
+        with self.transaction() as db:
+            db.table("word_index").delete_where()
+            db.table("dead_word").delete_where()
+            db.table("word_index").insert(asdict(recorded))
             failpoint("words.recorded")
 
     def restamp_words(self, stamp: str) -> None:
-        with self.transaction() as connection:
-            connection.execute("UPDATE word_index SET stamp = ?", (stamp,))
+        with self.transaction() as db:
+            db.execute("UPDATE word_index SET stamp = ?", (stamp,))
 
 
-def _remove_documents(connection: sqlite3.Connection, uris: Iterable[str]) -> int:
+def _settings(db: Database) -> dict[str, str]:
+    return {row["name"]: row["value"] for row in db.table("setting").rows}
+
+
+def _set(db: Database, settings: Mapping[str, str]) -> None:
+    rows = ({"name": name, "value": value} for name, value in settings.items())
+    db.table("setting").upsert_all(rows, pk="name")
+
+
+def _remove_documents(db: Database, uris: Iterable[str]) -> int:
     """Remove documents and their rows of the ledger; return how many of the uris were documents."""
-    removed = [
-        (uri, row[0]) for uri in uris for row in connection.execute("SELECT id FROM document WHERE uri = ?", (uri,))
-    ]
-    _forget_stamps(connection, [uri for uri, _ in removed])
+    removed = [(uri, row[0]) for uri in uris for row in db.execute("SELECT id FROM document WHERE uri = ?", (uri,))]
+    _forget_stamps(db, [uri for uri, _ in removed])
     for uri, document_id in removed:
-        erase_passages(connection, document_id)
-        filter_sql.erase(connection, [document_id])
-        connection.execute("DELETE FROM document WHERE id = ?", (document_id,))
-        connection.execute("DELETE FROM ledger WHERE uri = ?", (uri,))
-    _add_to_count(connection, -len(removed))
+        erase_passages(db.conn, document_id)
+        filter_sql.erase(db.conn, [document_id])
+        db.execute("DELETE FROM document WHERE id = ?", (document_id,))
+        db.execute("DELETE FROM ledger WHERE uri = ?", (uri,))
+    _add_to_count(db, -len(removed))
     return len(removed)
 
 
-def _add_to_count(connection: sqlite3.Connection, more: int) -> None:
+def _add_to_count(db: Database, more: int) -> None:
     """Add to the stored number of documents.
 
     It is stored because counting a million rows after every commit would cost readers a tenth of a second.
     """
-    connection.execute("UPDATE setting SET value = value + ? WHERE name = 'documents'", (more,))
+    db.execute("UPDATE setting SET value = value + ? WHERE name = 'documents'", (more,))
 
 
-def _write_ledger(connection: sqlite3.Connection, rows: Sequence[LedgerRow], run: int) -> None:
-    connection.executemany(
-        "INSERT OR IGNORE INTO file (path, size, mtime_ns, inode, read_ns) VALUES (?, -1, 0, 0, 0)",
-        ((file,) for file in {row.file for row in rows}),
-    )
+def _write_ledger(db: Database, rows: Sequence[LedgerRow], run: int) -> None:
+    files = list(dict.fromkeys(row.file for row in rows))
+    stamp = asdict(UNREAD)
+    db.table("file").insert_all(({"path": file, **stamp} for file in files), ignore=True)
+    find = "SELECT path, id FROM file WHERE path = ?"
+    ids = dict(db.execute(find, (file,)).fetchone() for file in files)
     # The plus keeps SQLite from using the index of files: a file may have 100,000 rows, and each would read all of
     # them.
-    same = "uri = ? AND +file_id = (SELECT id FROM file WHERE path = ?) AND run < ?"
-    connection.executemany(f"DELETE FROM ledger WHERE {same}", ((row.uri, row.file, run) for row in rows))
-    connection.executemany(
-        "INSERT INTO ledger (file_id, uri, state, reason, run, reader, notes)"
-        " SELECT id, ?, ?, ?, ?, ?, ? FROM file WHERE path = ?",
-        ((row.uri, row.state, row.reason.stored(), run, row.reader, notes_stored(row.notes), row.file) for row in rows),
+    same = "uri = ? AND +file_id = ? AND run < ?"
+    db.conn.executemany(f"DELETE FROM ledger WHERE {same}", ((row.uri, ids[row.file], run) for row in rows))
+    db.table("ledger").insert_all(
+        {
+            **{"file_id": ids[row.file], "uri": row.uri, "state": row.state, "reason": row.reason.stored()},
+            **{"run": run, "reader": row.reader, "notes": notes_stored(row.notes)},
+        }
+        for row in rows
     )
     # A file that had the document before and no longer has it: the document is this file's now.
-    taken = ((row.uri, run) for row in rows if row.state in ("indexed", "updated", "unchanged"))
-    connection.executemany("DELETE FROM ledger WHERE uri = ? AND state = 'gone' AND run < ?", taken)
+    taken = ((row.uri, run) for row in rows if row.state in HELD)
+    db.conn.executemany("DELETE FROM ledger WHERE uri = ? AND state = 'gone' AND run < ?", taken)
 
 
-def _forget_stamps(connection: sqlite3.Connection, uris: Sequence[str]) -> None:
+def _forget_stamps(db: Database, uris: Sequence[str]) -> None:
     """Make the next run read the files that have these documents again, because something else has changed the
     documents."""
-    connection.executemany(
+    db.conn.executemany(
         "UPDATE file SET size = -1 WHERE id IN (SELECT file_id FROM ledger WHERE uri = ? AND state <> 'gone')",
         ((uri,) for uri in uris),
     )
 
 
-def _finish_files(connection: sqlite3.Connection, stamps: Mapping[str, Stamp]) -> None:
+def _finish_files(db: Database, stamps: Mapping[str, Stamp]) -> None:
     """Record files as read to their end, so that the next run can skip them unread."""
-    connection.executemany(
-        "INSERT INTO file (path, size, mtime_ns, inode, read_ns) VALUES (?, ?, ?, ?, ?) ON CONFLICT (path)"
-        " DO UPDATE SET size = excluded.size, mtime_ns = excluded.mtime_ns, inode = excluded.inode,"
-        " read_ns = excluded.read_ns",
-        ((path, *astuple(stamp)) for path, stamp in stamps.items()),
-    )
+    db.table("file").upsert_all(({"path": path, **asdict(stamp)} for path, stamp in stamps.items()), pk="path")
 
 
-def _mark_gone(connection: sqlite3.Connection, files: Iterable[str], run: int) -> None:
+def _mark_gone(db: Database, files: Iterable[str], run: int) -> None:
     """Mark everything that this run did not meet in these files as gone."""
     stale = "file_id = (SELECT id FROM file WHERE path = ?) AND run < ?"
     pairs = [(file, run) for file in files]
     without = "state IN ('skipped', 'failed') AND NOT EXISTS (SELECT 1 FROM document d WHERE d.uri = ledger.uri)"
-    connection.executemany(f"DELETE FROM ledger WHERE {stale} AND {without}", pairs)
-    connection.executemany(f"UPDATE ledger SET state = 'gone' WHERE {stale}", pairs)
+    db.conn.executemany(f"DELETE FROM ledger WHERE {stale} AND {without}", pairs)
+    db.conn.executemany(f"UPDATE ledger SET state = 'gone' WHERE {stale}", pairs)
 
 
-def _mark_unchanged(connection: sqlite3.Connection, files: Iterable[str]) -> None:
+def _mark_unchanged(db: Database, files: Iterable[str]) -> None:
     """Mark files that were not read again, and all their records, as unchanged."""
-    connection.executemany(
+    db.conn.executemany(
         "UPDATE ledger SET state = 'unchanged' WHERE file_id = (SELECT id FROM file WHERE path = ?)"
         " AND state IN ('indexed', 'updated')",
         ((file,) for file in files),
     )
 
 
-def _reread_duplicates(connection: sqlite3.Connection) -> int:
+def _reread_duplicates(db: Database) -> int:
     """Make the next run read files again that hold a uri which is gone from another file: the stored document may come
     from the other file.
 
@@ -401,6 +396,6 @@ def _reread_duplicates(connection: sqlite3.Connection) -> int:
         "SELECT DISTINCT l.file_id FROM ledger l JOIN ledger g ON g.uri = l.uri WHERE g.state = 'gone' AND"
         " (l.state IN ('indexed', 'updated', 'unchanged') OR (l.state = 'skipped' AND l.reason = ?))"
     )
-    files = connection.execute(others, (Code.DUPLICATE().stored(),)).fetchall()
-    connection.executemany("UPDATE file SET size = -1 WHERE id = ?", files)
+    files = db.execute(others, (Code.DUPLICATE().stored(),)).fetchall()
+    db.conn.executemany("UPDATE file SET size = -1 WHERE id = ?", files)
     return len(files)

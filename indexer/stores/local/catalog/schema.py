@@ -1,40 +1,29 @@
 """The catalog's schema as migrations: the first creates it, later ones change it. docs/format.md explains it.
 
-Only writers use this file. Readers check the marks in the file's header (`require_format` in connections.py).
+Only writers use this file. Readers check the marks in the file's header (`require_format` in connections.py). Tables
+are written in SQL: it has AUTOINCREMENT, WITHOUT ROWID and cascades, and people see its comments in the file.
 """
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-
-from indexer.stores.local.catalog.connections import APPLICATION_ID
+from indexer.stores.local.catalog import connections
+from indexer.stores.local.catalog.database import Database, Migrations
 from indexer.stores.local.catalog.filter_sql import TABLES as FIELD_TABLES
 from indexer.stores.local.disk.failpoint import MIGRATED, failpoint
 
-_MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = []
-"""One for each format, in their order; as a decorator `append` adds one."""
+MIGRATIONS = Migrations("likewise")
+"""One for each format, in their order. A catalog has the names of its own in `_sqlite_migrations`."""
 
 
-@contextmanager
-def atomic(connection: sqlite3.Connection) -> Iterator[None]:
-    """Run the block as one transaction of a connection in autocommit mode; an error rolls it back."""
-    connection.execute("BEGIN")
-    with connection:
-        yield
-
-
-def migrate(connection: sqlite3.Connection) -> None:
+def migrate(db: Database) -> None:
     """Bring a catalog to the newest format, in one transaction."""
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version < len(_MIGRATIONS):
-        with atomic(connection):
-            connection.execute(f"PRAGMA user_version = {len(_MIGRATIONS)}")
-            for migration in _MIGRATIONS[version:]:
-                migration(connection)
-            if version:  # readers load what they keep again at a new number
-                connection.execute("UPDATE setting SET value = value + 1 WHERE name = 'generation'")
+    if MIGRATIONS.pending(db):
+        with db.atomic():
+            # A write comes first, so that what is read afterwards cannot change.
+            db.execute(f"PRAGMA user_version = {connections.FORMAT_VERSION}")
+            MIGRATIONS.apply(db)
+            # Readers load what they keep again at a new number.
+            db.execute("UPDATE setting SET value = value + 1 WHERE name = 'generation'")
             failpoint(MIGRATED)
 
 
@@ -78,7 +67,6 @@ CREATE TABLE passage (
     checksum    BLOB NOT NULL,       -- over the passage's text and vector
     vector      BLOB NOT NULL        -- float16, little-endian, unit length
 );
-CREATE INDEX passage_document ON passage(document_id);
 
 CREATE TABLE segment (
     id       INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -126,16 +114,14 @@ CREATE TABLE ledger (
     reader  TEXT NOT NULL,           -- format and version, such as pdf/2; empty if the file was not opened
     notes   TEXT NOT NULL            -- what was not read: JSON list of objects as in `reason`; empty without a note
 );
-CREATE INDEX ledger_file ON ledger(file_id);
-CREATE INDEX ledger_uri ON ledger(uri);
 {FIELD_TABLES}
 """
 
 
-@_MIGRATIONS.append
-def version_1(connection: sqlite3.Connection) -> None:
-    # One statement at a time: executescript would commit the migration's transaction.
-    for statement in _VERSION_1.split(";\n"):
-        if statement.strip():
-            connection.execute(statement)
-    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+@MIGRATIONS()
+def version_1(db: Database) -> None:
+    db.executescript(_VERSION_1)
+    db.table("passage").create_index(["document_id"], "passage_document")
+    db.table("ledger").create_index(["file_id"], "ledger_file")
+    db.table("ledger").create_index(["uri"], "ledger_uri")
+    db.execute(f"PRAGMA application_id = {connections.APPLICATION_ID}")
