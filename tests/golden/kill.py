@@ -205,7 +205,7 @@ STEPS: dict[str, tuple[list[Step], list[Step]]] = EXCHANGES | {
     "dropping": ([base, migrate], [dropping]),
     "stale mark": ([base, migrate, keep_the_one_before], []),
     "unfinished": ([base], [unfinished]),
-    "copied": ([base], [unfinished, copied]),
+    "copied": ([base], [copied]),
     "rebuilding": ([base], [rebuilding]),
     "beginning a rebuild": ([base], [beginning_a_rebuild]),
     "creating": ([], [creating]),

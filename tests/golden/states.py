@@ -62,7 +62,6 @@ FOLDER_STATES: dict[str, tuple[str, ...]] = {
     "making next": SIDE_BY_SIDE,
     "dropping": SIDE_BY_SIDE,
     "stale mark": SIDE_BY_SIDE,
-    "unfinished": COPYING,
     "copied": COPYING,
     "rebuilding": LIVE,
     "beginning a rebuild": LIVE,

@@ -50,7 +50,7 @@ from states import (
 QUICK = {
     *(("half", "migrate"), ("next out", "write"), ("next swapped", "write"), ("previous out", "write")),
     *(("previous swapped", "write"), ("previous in", "write"), ("making next", "write"), ("dropping", "write")),
-    *(("stale mark", "write"), ("unfinished", "copy"), ("unfinished", "drop the copy"), ("rebuilding", "rebuild")),
+    *(("stale mark", "write"), ("copied", "copy"), ("rebuilding", "rebuild")),
 }
 """The part of the default suite: the command that continues the work of the killed command."""
 
