@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from benchmarks.architectures import ARCHITECTURES, make_folder
 from indexer.encoders import load_encoder
-from indexer.encoders.recipes.probes import PROBES
+from indexer.encoders.compilation.export import PROBES
 from indexer.encoders.torch.cross_encoder import CrossEncoderScorer, compute_natively
 from indexer.errors import ModelError
 

@@ -7,9 +7,7 @@ import sys
 import threading
 import weakref
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from indexer.encoders.chain.parts import on_torch, stays_on_torch
 from indexer.encoders.machine.hardware import Precision, cores
 from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.openvino.kept import kept_folder
@@ -21,11 +19,10 @@ from indexer.encoders.runtime_rule import (
     choose_runtime,
     named_runtime,
 )
+from indexer.encoders.torch.encoder import TorchEncoder
+from indexer.encoders.torch.fallback import SentenceTransformerEncoder
 from indexer.errors import LikewiseError
 from indexer.listener import Listener
-
-if TYPE_CHECKING:
-    from indexer.encoders.torch.encoder import TorchEncoder
 
 _not_compilable: dict[tuple[str, Precision], str] = {}
 """Reasons why models cannot be compiled, by recipe identity and precision. A process tries each of them once."""
@@ -122,13 +119,13 @@ os.register_at_fork(after_in_child=_after_fork)
 
 def for_documents(encoder: Encoder, *, listener: Listener) -> Encoder:
     """Return `encoder` for documents: the listener receives a note if OpenVINO should embed them and fails."""
-    torch_encoder = on_torch(encoder)
-    return encoder if torch_encoder is None else replace(torch_encoder, listener=listener)
+    return replace(encoder, listener=listener) if isinstance(encoder, TorchEncoder) else encoder
 
 
 def ignored_override(encoder: Encoder) -> str | None:
     """Return a sentence for people if LIKEWISE_RUNTIME asks for openvino and this encoder cannot use it; otherwise
     None."""
-    if named_runtime() == "openvino" and stays_on_torch(encoder):
+    stays_on_device = isinstance(encoder, TorchEncoder) and encoder.device != "cpu"
+    if named_runtime() == "openvino" and (stays_on_device or isinstance(encoder, SentenceTransformerEncoder)):
         return f"{RUNTIME_VARIABLE} asks for openvino, which does not run {encoder.recipe} as it is: torch does"
     return None

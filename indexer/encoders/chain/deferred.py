@@ -95,10 +95,10 @@ def defer(
         counter = Tokenizer(tokenizer, recipe.max_tokens, recipe.query_prompt, recipe.document_prompt)
         return DeferredEncoder(recipe, counter, load)
     encoder = load()
-    from indexer.encoders.chain.parts import on_torch
+    from indexer.encoders.torch.encoder import TorchEncoder
 
-    if (torch_encoder := on_torch(encoder)) is not None:
-        known_now = encoder.recipe.to_json(), torch_encoder.tokenizer.json
+    if isinstance(encoder, TorchEncoder):
+        known_now = encoder.recipe.to_json(), encoder.tokenizer.json
         models.keep_model(key, *known_now)
         models.keep_model(_key_of_recipe(encoder.recipe), *known_now)
     return encoder

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from indexer.encoders.chain.parts import on_torch
 from indexer.encoders.recipes.port import Encoder, Role
-from indexer.encoders.torch.encoder import encode_shared
+from indexer.encoders.torch.encoder import TorchEncoder, encode_shared
 from indexer.records import Vector
 
 
@@ -24,13 +23,13 @@ def encode_many(
     groups: dict[tuple[int, ...], list[int]] = {}
     for index, encoder in enumerate(encoders):
         key: tuple[int, ...] = (id(encoder),)
-        if (torch_encoder := on_torch(encoder)) is not None:
+        if isinstance(encoder, TorchEncoder):
             prompt = encoder.recipe.query_prompt if role == "query" else encoder.recipe.document_prompt
-            key = (id(torch_encoder.transformer), encoder.max_tokens, hash(prompt))
+            key = (id(encoder.transformer), encoder.max_tokens, hash(prompt))
         groups.setdefault(key, []).append(index)
     encoded: dict[int, Vector] = {}
     for members in groups.values():
-        shared = [each for index in members if (each := on_torch(encoders[index])) is not None]
+        shared = [each for index in members if isinstance(each := encoders[index], TorchEncoder)]
         if shared:
             encoded |= zip(members, encode_shared(shared, texts, role, truncate), strict=True)
         else:

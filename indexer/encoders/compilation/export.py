@@ -13,17 +13,24 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from indexer.encoders.chain.parts import is_compilable
-from indexer.encoders.compilation.graph import NotCompilable, write_graph
+from indexer.encoders.compilation.graph import Compilable, NotCompilable, write_graph
 from indexer.encoders.machine.hardware import FLOAT32_ARCHITECTURES, Precision
 from indexer.encoders.openvino import files
 from indexer.encoders.openvino.encoder import CompiledEncoder, remove_prepared
 from indexer.encoders.openvino.kept import kept_folder
 from indexer.encoders.recipes.locate import read_json, sha256
 from indexer.encoders.recipes.port import Encoder, steady
-from indexer.encoders.recipes.probes import PROBES
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.errors import ModelError, NothingKnown
+
+PROBES = (
+    "a",
+    "How do vaccines work?",
+    "Größe und Maß: 12,5 % — naïve façade, 東京都, здравствуйте",
+    "The bank robber was seen fishing on the river bank. " * 4,
+    "def f(x): return x ** 2  # squares of numbers, not of towns\n" * 8,
+)
+"""Texts for comparing two ways to compute a model: short and long, in several languages, and code."""
 
 MIN_TORCH_COSINE = 0.9995
 """Minimum cosine between both runtimes on PROBES. All other texts then have at least 0.999."""
@@ -43,7 +50,7 @@ def compile_encoder(encoder: Encoder, folder: Path, precision: Precision = "auto
         ModelError: compiling failed for another reason.
     """
     encoder = steady(encoder)  # The graph must be compared with torch.
-    if not is_compilable(encoder):
+    if not isinstance(encoder, Compilable):
         raise NotCompilable(
             f"model {encoder.recipe.model!r} is neither a transformer with pooling nor static: only torch can run it"
         )

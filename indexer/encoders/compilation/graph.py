@@ -15,17 +15,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from indexer.encoders.chain.parts import Compilable
 from indexer.encoders.openvino.onnx import OnnxEncoder
 from indexer.encoders.recipes.recipe import Pooling
 from indexer.encoders.static.encoder import StaticEncoder
+from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.errors import ModelError
 
 if TYPE_CHECKING:
     import torch
 
-    from indexer.encoders.torch.encoder import TorchEncoder
     from indexer.encoders.torch.pooling_head import Dense
+
+Compilable = TorchEncoder | StaticEncoder | OnnxEncoder
+"""An encoder whose modules likewise knows, so that it can be compiled."""
 
 _PASSING = "alloc", "memory", "thread", "resource temporarily", "no space"
 """Words in messages of system errors. Such an error may not occur at the next try."""

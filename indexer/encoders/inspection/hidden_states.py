@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from indexer.encoders.chain.parts import on_torch
 from indexer.encoders.inspection.tokens import Token, Word
 from indexer.encoders.recipes.port import Encoder
 from indexer.encoders.tokens.batching import batches
@@ -62,6 +61,6 @@ def token_vectors(encoders: Sequence[TorchEncoder], texts: Sequence[Sequence[Tok
 
 def require_layers(encoder: Encoder) -> TorchEncoder:
     """Return the encoder if its hidden layers can be read. Raises ModelError for any other."""
-    if (torch_encoder := on_torch(encoder)) is None:
+    if not isinstance(encoder, TorchEncoder):
         raise ModelError(f"{encoder.recipe} shows no hidden layers: choose a model that is a transformer")
-    return torch_encoder
+    return encoder
