@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import safetensors
 import torch
 import transformers
 from hardware import BFLOAT16, FLOAT32
@@ -47,13 +46,14 @@ def read(file: Path) -> np.ndarray:
     """Vectors (texts, dimensions) of a file with one recipe."""
     if file.suffix == ".npy":
         return np.load(file, allow_pickle=False)
-    if file.suffix == ".safetensors":
-        (found,) = load_file(file).values()
-        return found
-    return np.array([json.loads(line)["vector"] for line in file.read_text().splitlines()], np.float32)
+    return np.array([line["vector"] for line in lines_of(file)], np.float32)
 
 
-@pytest.mark.parametrize("ending", ["npy", "safetensors", "jsonl"])
+def lines_of(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("ending", ["npy", "jsonl"])
 @pytest.mark.parametrize("recipe", ["all-MiniLM-L6-v2", "all-MiniLM-L6-v2:cls@-2", "tiny:mean@-4..-1+concat"])
 def test_a_file_holds_the_encoders_vectors_exactly(
     likewise: Callable[..., Any],
@@ -99,20 +99,18 @@ def test_recipes_of_a_model_share_one_forward_pass(
 ) -> None:
     recipes = [f"{tiny('bert')}:{rest}" for rest in ("mean", "cls@-2", "max@0,1+concat")]
     arguments = [part for recipe in recipes for part in ("--recipe", recipe)]
-    likewise("embed", *TEXTS, *arguments, "-o", tmp_path / "x.safetensors", "--precision", "float32")
+    likewise("embed", *TEXTS, *arguments, "-o", tmp_path / "x.jsonl", "--precision", "float32")
     assert passes == [[0, 1, 3, 4]]
-    found = load_file(tmp_path / "x.safetensors")
-    assert set(found) == set(recipes)
-    with safetensors.safe_open(tmp_path / "x.safetensors", "numpy") as file:
-        metadata = file.metadata()
+    lines = lines_of(tmp_path / "x.jsonl")
+    assert [(line["id"], line["recipe"]) for line in lines] == [(n, name) for n in range(4) for name in recipes]
     for recipe in recipes:
-        encoder = load_encoder(recipe, precision="float32")
-        assert np.abs(found[recipe] - encoder.encode(TEXTS)).max() < FLOAT32
-        assert json.loads(metadata[recipe])["fingerprint"] == encoder.recipe.fingerprint
+        found = np.array([line["vector"] for line in lines if line["recipe"] == recipe], np.float32)
+        assert np.abs(found - load_encoder(recipe, precision="float32").encode(TEXTS)).max() < FLOAT32
     del passes[:]
-    likewise("embed", *TEXTS, *arguments, "--tokens", "-o", tmp_path / "y.safetensors")
+    likewise("embed", *TEXTS, *arguments, "--tokens", "-o", tmp_path / "y.jsonl")
     assert passes == [[0, 1, 3, 4]]
-    assert sorted(load_file(tmp_path / "y.safetensors")) == sorted(f"{name}/{n}" for name in recipes for n in range(4))
+    found = [(line["id"], line["recipe"]) for line in lines_of(tmp_path / "y.jsonl")]
+    assert found == [(n, name) for n in range(4) for name in recipes]
 
 
 @pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert", "mpnet"])
@@ -121,12 +119,11 @@ def test_vectors_of_tokens_are_transformers_hidden_states(
     likewise: Callable[..., Any], tiny: Callable[[str], Path], tmp_path: Path, kind: str, layers: str, combine: str
 ) -> None:
     arguments = ["--model", tiny(kind), f"--layers={layers}", "--combine", combine, "--tokens"]
-    likewise("embed", *TEXTS, *arguments, "-o", tmp_path / "x.safetensors")
-    found = list(load_file(tmp_path / "x.safetensors").items())
+    likewise("embed", *TEXTS, *arguments, "-o", tmp_path / "x.jsonl")
     model = transformers.AutoModel.from_pretrained(tiny(kind), dtype=torch.float32).eval()
     chosen = {"-1": [4], "0": [0], "-2..-1": [3, 4], "1,3": [1, 3]}[layers]
-    for name, vectors in found:
-        text = TEXTS[int(name.rpartition("/")[2])]
+    for text, line in zip(TEXTS, lines_of(tmp_path / "x.jsonl"), strict=True):
+        vectors = np.array(line["vectors"], np.float32)
         ids = [token["id"] for token in likewise("tokens", text, "--model", tiny(kind), "--json").json["tokens"]]
         with torch.inference_mode():
             states = model(input_ids=torch.tensor([ids]), output_hidden_states=True).hidden_states
@@ -143,11 +140,6 @@ def test_tokens_and_words_in_every_format(
     asked = ["--model", tiny("bert"), "--layers", "2"]
     lines = [json.loads(line) for line in likewise("embed", *TEXTS, *asked, "--tokens").out.splitlines()]
     assert [line for line in lines if len(line["tokens"]) != len(line["vectors"])] == []
-    tensors = tmp_path / "tokens.safetensors"
-    likewise("embed", *TEXTS, *asked, "--tokens", "-o", tensors)
-    for name, vectors in load_file(tensors).items():
-        wanted = np.array(lines[int(name.rpartition("/")[2])]["vectors"], np.float32)
-        assert np.abs(vectors - wanted).max() < FLOAT32 * max(1, np.abs(wanted).max())
     said = likewise("embed", TEXTS[0], *asked, "--tokens", "-o", tmp_path / "one.npy")
     assert said.code == 0
     one = np.load(tmp_path / "one.npy")
@@ -155,7 +147,7 @@ def test_tokens_and_words_in_every_format(
     assert np.abs(one - np.array(lines[0]["vectors"], np.float32)).max() < FLOAT32 * largest
     several = likewise("embed", *TEXTS, *asked, "--tokens", "-o", tmp_path / "all.npy")
     assert (several.code, several.err.count("\n")) == (2, 1)
-    assert "an .npy file holds one array, the tokens of one text: write .safetensors or .jsonl" in several.err
+    assert "an .npy file holds one array, the tokens of one text: write .jsonl" in several.err
     assert not (tmp_path / "all.npy").exists()
     words = likewise("tokens", TEXTS[0], "--model", tiny("bert"), "--words", "--json").json["words"]
     found = json.loads(likewise("embed", TEXTS[0], *asked, "--words").out)
@@ -175,7 +167,7 @@ def test_streams_are_read_and_written_in_batches(
     texts = [f"the river bank {'snow ' * (number % 7)}of the house" for number in range(11)]
     model = ["--model", tiny("bert"), "--precision", "float32"]
     wanted = load_encoder(tiny("bert"), precision="float32").encode(texts)
-    for name in ("a.npy", "a.jsonl", "a.safetensors"):
+    for name in ("a.npy", "a.jsonl"):
         said = likewise("embed", "-", *model, "-o", tmp_path / name, "--json", stdin="\r\n".join(texts) + "\n")
         assert said.json["texts"] == 11
         assert np.abs(read(tmp_path / name) - wanted).max() < FLOAT32
@@ -283,9 +275,9 @@ def test_histogram_holds_every_value_of_the_first_texts(
         (["a", "--recipe", "m:x"], "'x' is not a pooling"),
         (["a", "--recipe", "m", "--model", "m"], "give one or the other"),
         (["a", "--tokens", "--words"], "choose one"),
-        (["a", "-o", "x.txt"], "no ending that names a format (.jsonl, .npy, .safetensors)"),
-        (["a", "-o", "x.csv"], "no ending that names a format (.jsonl, .npy, .safetensors)"),
-        (["a", "--format", "csv"], "format 'csv' is not one of jsonl, npy, safetensors"),
+        (["a", "-o", "x.txt"], "no ending that names a format (.jsonl, .npy)"),
+        (["a", "-o", "x.safetensors"], "no ending that names a format (.jsonl, .npy)"),
+        (["a", "--format", "csv"], "format 'csv' is not one of jsonl, npy"),
         (["a", "--format", "npy"], "give --output FILE.npy"),
         (["a", "-o", "nowhere/x.npy"], "cannot be written (No such file or directory)"),
         (["a", "-o", "."], "no ending"),
@@ -346,10 +338,9 @@ def test_numbers_read_back_are_the_same_float32(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(50, 40)).astype(np.float32) * 10.0 ** rng.integers(-30, 30, size=(50, 40))
     vectors = vectors.astype(np.float32)
-    recipe = load_encoder("all-MiniLM-L6-v2").recipe
     file = tmp_path / "x.jsonl"
     with open_vectors(file, format_of(file, None)) as out:
-        out.write([EmbeddedText(at, at, "a", "m", recipe, None, vector) for at, vector in enumerate(vectors)])
+        out.write([EmbeddedText(at, "a", "m", None, vector) for at, vector in enumerate(vectors)])
     assert np.array_equal(read(file), vectors)
 
 

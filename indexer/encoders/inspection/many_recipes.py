@@ -19,22 +19,21 @@ Item = tuple[str | int, str]
 
 
 def embed_texts(
-    encoders: Mapping[str, Encoder], items: Sequence[Item], role: Role, truncate: bool, number: int = 0
+    encoders: Mapping[str, Encoder], items: Sequence[Item], role: Role, truncate: bool
 ) -> list[EmbeddedText]:
     """Return one unit vector per text and recipe: all recipes of the first text come first.
 
     Args:
         encoders: encoders by the recipe as the caller wrote it.
-        number: number of the first text.
 
     Raises:
         TextTooLong: a text is over a recipe's limit and `truncate` is False.
     """
     vectors_of = encode_many(list(encoders.values()), [text for _, text in items], role, truncate)
     return [
-        EmbeddedText(number + index, item_id, text, name, encoder.recipe, None, vectors[index])
+        EmbeddedText(item_id, text, name, None, vectors[index])
         for index, (item_id, text) in enumerate(items)
-        for (name, encoder), vectors in zip(encoders.items(), vectors_of, strict=True)
+        for name, vectors in zip(encoders, vectors_of, strict=True)
     ]
 
 
@@ -63,7 +62,7 @@ class TokenEmbedder:
             key: self._reader(self._encoders[names[0]], trust_remote_code) for key, names in self._groups.items()
         }
 
-    def embed(self, items: Sequence[Item], truncate: bool, number: int = 0) -> list[EmbeddedText]:
+    def embed(self, items: Sequence[Item], truncate: bool) -> list[EmbeddedText]:
         """Embed as `embed_texts` does, with one vector per token or word and their names."""
         rows: dict[tuple[int, str], EmbeddedText] = {}
         for key, names in self._groups.items():
@@ -72,7 +71,7 @@ class TokenEmbedder:
             prompt = recipe.query_prompt if self._role == "query" else recipe.document_prompt
             texts = [prompt + text for _, text in items]
             tokens_of = self._read(self._readers[key], texts, truncate)
-            for name, encoder, vectors_of in zip(names, group, token_vectors(group, tokens_of), strict=True):
+            for name, vectors_of in zip(names, token_vectors(group, tokens_of), strict=True):
                 for index, (tokens, vectors) in enumerate(zip(tokens_of, vectors_of, strict=True)):
                     item_id, text = items[index]
                     if self._words:
@@ -80,8 +79,7 @@ class TokenEmbedder:
                         labels, vectors = tuple(word.text for word in words), word_vectors(vectors, words)  # noqa: PLW2901
                     else:
                         labels = tuple(token.token for token in tokens)
-                    about = number + index, item_id, text, name, encoder.recipe
-                    rows[index, name] = EmbeddedText(*about, labels, vectors)
+                    rows[index, name] = EmbeddedText(item_id, text, name, labels, vectors)
         return [rows[index, name] for index in range(len(items)) for name in self._encoders]
 
     @staticmethod

@@ -1,23 +1,22 @@
-"""Writing vectors to files that other programs read: JSON lines, .npy, .safetensors."""
+"""Writing vectors to files that other programs read: JSON lines and .npy."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Protocol, get_args
+from typing import Any, BinaryIO, Literal, get_args
 
 import numpy as np
 
-from indexer.encoders.recipes.recipe import Recipe
 from indexer.errors import BadInput, storage_error
 from indexer.records import Vector
 
-Format = Literal["jsonl", "npy", "safetensors"]
+Format = Literal["jsonl", "npy"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 
@@ -26,35 +25,24 @@ class EmbeddedText:
     """The vectors that one recipe gives for one text.
 
     Attributes:
-        number: number of the text, counted from 0.
-        id: id of the record, or the number.
+        id: id of the record, or the number of the text, counted from 0.
         name: the recipe as the user wrote it.
         tokens: names of the rows of `vectors`; None if there is one vector for the text.
         vectors: (dimensions,), or (tokens, dimensions); float32.
     """
 
-    number: int
     id: str | int
     text: str
     name: str
-    recipe: Recipe
     tokens: tuple[str, ...] | None
     vectors: Vector
-
-
-class VectorFile(Protocol):
-    """A file that takes vectors text by text. `close` completes it."""
-
-    def write(self, rows: Sequence[EmbeddedText]) -> None: ...
-
-    def close(self) -> None: ...
 
 
 def format_of(path: Path | None, requested: str | None) -> Format:
     """Return the requested format, or else that of the file's ending; JSON lines without a file.
 
     Raises:
-        BadInput: the format or the ending is unknown, or a binary format has no file.
+        BadInput: the format or the ending is unknown, or npy has no file.
     """
     name = requested or (path.suffix.removeprefix(".").lower() if path else "jsonl")
     chosen = next((each for each in FORMATS if each == name), None)
@@ -63,13 +51,13 @@ def format_of(path: Path | None, requested: str | None) -> Format:
     if chosen is None:
         endings = ", ".join(f".{each}" for each in FORMATS)
         raise BadInput(f"{path} has no ending that names a format ({endings}): change it, or give --format")
-    if path is None and chosen in ("npy", "safetensors"):
-        raise BadInput(f"{chosen} is not text that can be printed: give --output FILE.{chosen}")
+    if path is None and chosen == "npy":
+        raise BadInput("npy is not text that can be printed: give --output FILE.npy")
     return chosen
 
 
 @contextmanager
-def open_vectors(path: Path | None, kind: Format) -> Iterator[VectorFile]:
+def open_vectors(path: Path | None, kind: Format) -> Iterator[JsonLines | Npy]:
     """Open a file to write, or standard output. The file appears when it is complete, and never after an error.
 
     Args:
@@ -79,10 +67,8 @@ def open_vectors(path: Path | None, kind: Format) -> Iterator[VectorFile]:
         BadInput: the file cannot be written, or its format cannot hold the vectors.
         StorageError: the disk is full or cannot be written.
     """
-    makers: dict[Format, Callable[[BinaryIO], VectorFile]]
-    makers = {"jsonl": JsonLines, "npy": Npy, "safetensors": Safetensors}
     if path is None:
-        yield makers[kind](sys.stdout.buffer)
+        yield JsonLines(sys.stdout.buffer)
         return
     target = path.resolve()
     if target.exists() and not target.is_file():
@@ -94,7 +80,7 @@ def open_vectors(path: Path | None, kind: Format) -> Iterator[VectorFile]:
         raise BadInput(f"{path} cannot be written ({error.strerror}): name another output") from error
     try:
         with file:
-            writer = makers[kind](file)
+            writer = Npy(file) if kind == "npy" else JsonLines(file)
             yield writer
             writer.close()
         part.replace(target)
@@ -135,7 +121,7 @@ class Npy:
         for row in rows:
             if self._width and (row.name != self._name or row.tokens is not None):
                 what = "the tokens of one text" if row.tokens is not None else "the vectors of one recipe"
-                raise BadInput(f"an .npy file holds one array, {what}: write .safetensors or .jsonl")
+                raise BadInput(f"an .npy file holds one array, {what}: write .jsonl")
             if not self._width:
                 self._name, self._width = row.name, row.vectors.shape[-1]
                 self._header()
@@ -151,36 +137,6 @@ class Npy:
     def _header(self) -> None:
         shape = (self._rows, self._width)
         np.lib.format.write_array_header_1_0(self._file, {"descr": "<f4", "fortran_order": False, "shape": shape})
-
-
-class Safetensors:
-    """One tensor per recipe, under its name: (texts, dimensions). For tokens, one per text, `RECIPE/NUMBER`.
-
-    The metadata hold each recipe, and the tokens of each text, as JSON. The format begins with all sizes, so all
-    vectors stay in memory until the file is written.
-    """
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._vectors: dict[str, list[Vector]] = {}
-        self._tokens: dict[str, Vector] = {}
-        self._metadata: dict[str, str] = {}
-
-    def write(self, rows: Sequence[EmbeddedText]) -> None:
-        for row in rows:
-            self._metadata.setdefault(row.name, json.dumps(asdict(row.recipe)))
-            if row.tokens is None:
-                self._vectors.setdefault(row.name, []).append(row.vectors)
-            else:
-                key = f"{row.name}/{row.number}"
-                self._tokens[key] = np.ascontiguousarray(row.vectors)
-                self._metadata[key] = json.dumps(row.tokens)
-
-    def close(self) -> None:
-        from safetensors.numpy import save
-
-        tensors = {name: np.stack(rows) for name, rows in self._vectors.items()}
-        self._file.write(save(tensors | self._tokens, self._metadata))
 
 
 def _numbers(vector: Vector) -> str:

@@ -17,7 +17,6 @@ from search.cli.terminal.output import number, on_terminal, printable, quiet_lib
 
 if TYPE_CHECKING:
     from indexer.encoders import Encoder, Role
-    from indexer.encoders.inspection.many_recipes import TokenEmbedder
     from indexer.encoders.inspection.vector_files import EmbeddedText
     from indexer.encoders.recipes.recipe import RecipeSpec
     from indexer.records import Vector
@@ -56,8 +55,8 @@ _HISTOGRAM_TEXTS = 128  # the hidden values of all their tokens are held in memo
 @click.option("--truncate", is_flag=True, help="Cut texts that are longer than the model reads.")
 @click.option("--tokens", is_flag=True, help="Write one vector per token, as the layers give it: not of unit length.")
 @click.option("--words", is_flag=True, help="Write one vector per word: the mean of its tokens' vectors.")
-@click.option("-o", "--output", type=Path, metavar="FILE", help="The .npy, .safetensors or .jsonl file to write.")
-@click.option("--format", "kind", metavar="F", help="npy, safetensors or jsonl.  [default: by the ending of the file]")
+@click.option("-o", "--output", type=Path, metavar="FILE", help="The .npy or .jsonl file to write.")
+@click.option("--format", "kind", metavar="F", help="npy or jsonl.  [default: by the ending of the file]")
 @click.option(
     "--histogram", type=Path, metavar="FILE", help="Draw the distribution of hidden values in each layer; extra map."
 )
@@ -95,16 +94,15 @@ def embed(
     """Embed each TEXT, or each line of standard input (-), and write the vectors.
 
     Without --output the vectors are printed as JSON lines. Vectors of texts have unit length. Recipes that share a
-    model share one forward pass. A .npy file has room for one recipe, a .safetensors file has one tensor per recipe.
+    model share one forward pass. A .npy file has room for one recipe.
     --json prints a summary of the file that was written. --histogram draws the first 128 texts.
 
     \b
     likewise embed "how do vaccines work" "bread" -o two.npy
-    likewise embed --file notes.jsonl --recipe all-MiniLM-L6-v2 --recipe all-MiniLM-L6-v2:cls@-2 -o both.safetensors
+    likewise embed --file notes.jsonl --recipe all-MiniLM-L6-v2 --recipe all-MiniLM-L6-v2:cls@-2 -o both.jsonl
     likewise embed - --format jsonl < sentences.txt
     likewise embed "on the river bank" --tokens --layers -4..-1 --combine concat -o tokens.npy
     """
-    from indexer.encoders.inspection.many_recipes import TokenEmbedder
     from indexer.encoders.inspection.vector_files import format_of, open_vectors
     from indexer.encoders.load import load_encoder
     from search.cli.terminal.extras import picture_file
@@ -138,7 +136,7 @@ def embed(
         by_layer = _layers_of(encoders, specs, load) if histogram_file else {}
         drawn = list[InputText]()
         while batch:
-            rows = embed_batch(batch, count)
+            rows = embed_batch(batch)
             # Files and pipes get a text as it is. On a terminal its escape characters are replaced.
             out.write([_printable(row) for row in rows] if output is None and sys.stdout.isatty() else rows)
             if truncate:
@@ -152,7 +150,7 @@ def embed(
             batch = list(islice(source, size))
     _progress("")
     if histogram_file:
-        _draw(histogram_file, TokenEmbedder(by_layer, role, False, trust_remote_code), drawn, truncate)
+        _draw(histogram_file, by_layer, drawn, role, truncate, trust_remote_code)
     if cut:
         warn(f"cut at the model's token limit: {number(cut)} of {count_of(count, 'text')}")
     if output is not None:
@@ -179,18 +177,18 @@ def _specs(
 
 def _batch_embedder(
     encoders: dict[str, Encoder], role: Role, truncate: bool, tokens: bool, words: bool, trust_remote_code: bool
-) -> Callable[[list[InputText], int], list[EmbeddedText]]:
-    """Return a function that embeds a batch of texts, given the number of its first text."""
+) -> Callable[[list[InputText]], list[EmbeddedText]]:
+    """Return a function that embeds a batch of texts."""
     from indexer.encoders.inspection.many_recipes import TokenEmbedder, embed_texts
 
     token_embedder = TokenEmbedder(encoders, role, words, trust_remote_code) if tokens or words else None
 
-    def embed_batch(batch: list[InputText], start: int) -> list[EmbeddedText]:
+    def embed_batch(batch: list[InputText]) -> list[EmbeddedText]:
         items = [(text.id, text.text) for text in batch]
         try:
             if token_embedder:
-                return token_embedder.embed(items, truncate, start)
-            return embed_texts(encoders, items, role, truncate, start)
+                return token_embedder.embed(items, truncate)
+            return embed_texts(encoders, items, role, truncate)
         except TextTooLong as error:
             excess = f"{number(error.tokens)} tokens and the model reads {error.limit}"
             raise BadInput(
@@ -217,16 +215,25 @@ def _layers_of(encoders: dict[str, Encoder], specs: dict[str, RecipeSpec], load:
     return {str(layer): load(replace(plain, layers=(layer,))) for layer in range(layers)}
 
 
-def _draw(path: Path, embedder: TokenEmbedder, texts: Sequence[InputText], truncate: bool) -> None:
+def _draw(
+    path: Path,
+    by_layer: dict[str, Encoder],
+    texts: Sequence[InputText],
+    role: Role,
+    truncate: bool,
+    trust_remote_code: bool,
+) -> None:
     """Draw the hidden values of the tokens of some texts, layer by layer."""
+    from indexer.encoders.inspection.many_recipes import TokenEmbedder
     from indexer.encoders.inspection.plots import draw_layers
 
+    embedder = TokenEmbedder(by_layer, role, False, trust_remote_code)
     values: dict[str, list[Vector]] = {}
     for start in range(0, len(texts), _BATCH_TEXTS_OF_TOKENS):
         part = [(text.id, text.text) for text in texts[start : start + _BATCH_TEXTS_OF_TOKENS]]
         for row in embedder.embed(part, truncate):
             values.setdefault(row.name, []).append(row.vectors)
-    title = f"{row.recipe.model}: hidden values of the tokens of {count_of(len(texts), 'text')}"
+    title = f"{by_layer['0'].recipe.model}: hidden values of the tokens of {count_of(len(texts), 'text')}"
     draw_layers(path, title, [*values.values()])
 
 
