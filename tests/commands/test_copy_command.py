@@ -101,8 +101,7 @@ def answers(address: str) -> list[Any]:
 @pytest.mark.parametrize("middle", PLACES)
 def test_a_copy_of_a_copy_answers_as_the_original(middle: str, source: str, target: str, tmp_path: Path) -> None:
     between = PLACES[middle](tmp_path / "between")
-    asked = 0 if middle == "folder" else 25
-    assert copied(source, between) == Copied(copied=10, removed=0, documents=10, passages=10, questions=asked)
+    assert copied(source, between) == Copied(copied=10, removed=0, documents=10, passages=10)
     assert copied(between, target).documents == 10
     assert answers(target) == answers(source)
     with Index.open(target) as index:
@@ -139,7 +138,7 @@ def test_a_copy_that_was_killed_goes_on(
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert likewise("info", target).code == 2
     said = likewise("copy", far, target, "--json")
-    assert (said.code, said.json["copied"], said.json["documents"], said.json["questions"]) == (0, 4, 10, 25)
+    assert (said.code, said.json["copied"], said.json["documents"]) == (0, 4, 10)
     assert answers(target) == answers(far)
 
 
@@ -152,7 +151,7 @@ def test_what_an_interrupted_copy_of_another_index_left_is_thrown_away(far: str,
     wide = new_address() if is_uri(far) else str(tmp_path / "wide.index")
     with Index.create(wide, dimensions=7) as index:
         index.add([Document("wide", "wide")], vectors=np.ones((1, 7), np.float32))
-    assert copied(wide, target) == Copied(1, 0, 1, 1, 25)
+    assert copied(wide, target) == Copied(1, 0, 1, 1)
 
 
 def test_an_index_that_exists_gets_what_it_lacks_and_loses_nothing(source: str, target: str, tmp_path: Path) -> None:
@@ -195,7 +194,7 @@ def test_a_document_that_changes_while_it_is_copied_is_copied_again(
 
 def test_a_folder_is_copied_into_a_new_folder(likewise: Callable[..., Any], source: str, tmp_path: Path) -> None:
     copy, taken = tmp_path / "copy.index", tmp_path / "taken"
-    numbers = {"copied": 10, "documents": 10, "passages": 10, "questions": 0, "notes": []}
+    numbers = {"copied": 10, "documents": 10, "passages": 10, "notes": []}
     assert likewise("copy", source, copy, "--json").json == {"copy": str(copy), **numbers}
     assert likewise("remove", source, "d3").code == 0
     assert likewise("info", copy, "--json").json["documents"] == 10

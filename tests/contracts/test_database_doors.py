@@ -66,7 +66,7 @@ DOORS = {
     "check": Door(("INDEX", "--json"), ("notes",)),
     "compact": Door(("INDEX", "--json"), ("bytes", "bytes_before")),
     "compile": Door(("INDEX",), code=2, prints="words"),
-    "copy": Door(("INDEX", "NEW", "--json"), ("copy", "questions")),
+    "copy": Door(("INDEX", "NEW", "--json"), ("copy",)),
     "migrate": Door(("INDEX", "--back"), code=2, prints="no vectors of another model are kept"),
     "export": Door(("INDEX", "--vectors")),
     "map": Door(("INDEX", "--json")),

@@ -7,13 +7,11 @@ was interrupted, because a document that is in both with the same hashes is not 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TypeVar
-
-import numpy as np
 
 from indexer.errors import BadInput, IndexDamaged, count_of
 from indexer.listener import SILENT, Commit, Listener
@@ -21,8 +19,6 @@ from indexer.records import Stamp
 from indexer.stores.addresses.life_cycle import draft, unfinished
 from indexer.stores.addresses.open import engine_of, is_uri, require_shards
 from indexer.stores.port import Batch, RunOutcome
-from indexer.stores.reading.recall import made_questions
-from indexer.stores.reading.snapshot import Snapshot
 from indexer.stores.reading.store import Engine, Store, Writer
 
 T = TypeVar("T")
@@ -30,12 +26,6 @@ T = TypeVar("T")
 BATCH_DOCUMENTS = 256
 ROUNDS = 3
 """Maximum rounds of a copy. Each round copies the documents that writers have changed during the round before."""
-
-QUESTIONS = 25
-"""Number of questions that both indexes answer at the end of a copy."""
-
-_HITS = 10
-_MAX_SCORE_ERROR = 2e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +36,6 @@ class Copied:
         copied: documents that were written; the others were there already.
         removed: documents of an interrupted copy that the original no longer has.
         documents, passages: how many the copy holds.
-        questions: how many questions both answered with the same hits; none if a folder was copied into a new folder.
         notes: facts about the original and the copy that the caller should know.
     """
 
@@ -54,7 +43,6 @@ class Copied:
     removed: int
     documents: int
     passages: int
-    questions: int
     notes: tuple[str, ...] = ()
 
 
@@ -85,7 +73,7 @@ def copy(source: Store, destination: str, listener: Listener = SILENT, shards: i
             if engine.exists("unfinished"):  # of an interrupted copy from a database
                 engine.discard("unfinished")
             with engine.open().snapshot() as copied:
-                return Copied(copied.documents, 0, copied.documents, copied.passages, 0, notes)
+                return Copied(copied.documents, 0, copied.documents, copied.passages, notes)
         with source.snapshot() as snapshot:
             settings = snapshot.settings
         with unfinished(engine, settings) as target:
@@ -222,28 +210,7 @@ def _verified(source: Store, target: Store, copied: int, removed: int) -> Copied
                 f"{target.address}: has {other.documents} documents and {other.passages} passages, and the original "
                 f"{one.documents} and {one.passages}, or others changed during the copy: run the same copy again"
             )
-        asked = list(made_questions(one.sample(3 * QUESTIONS, seed=3).vectors, QUESTIONS, seed=3))
-        for vector in asked:
-            mine, theirs = (_hits(snapshot, vector) for snapshot in (one, other))
-            if not _agree(mine, theirs):
-                raise IndexDamaged(f"{target.address}: answers a question with other hits than the original")
-        return Copied(copied, removed, other.documents, other.passages, len(asked), one.notes)
-
-
-def _hits(snapshot: Snapshot, vector: np.ndarray) -> list[tuple[str, int, float]]:
-    ranking = snapshot.dense(vector, _HITS, None, "passage", exact=True)
-    passages = snapshot.passages_by_id(ranking.passages.tolist())
-    return [(p.uri, p.start, float(score)) for p, score in zip(passages, ranking.scores, strict=True)]
-
-
-def _agree(one: Sequence[tuple[str, int, float]], other: Sequence[tuple[str, int, float]]) -> bool:
-    """Return whether hits are the same. Hits with nearly equal scores may be in another order."""
-    if len(one) != len(other) or any(
-        abs(mine[2] - theirs[2]) > _MAX_SCORE_ERROR for mine, theirs in zip(one, other, strict=True)
-    ):
-        return False
-    last = one[-1][2] + _MAX_SCORE_ERROR if one else 0.0
-    return {hit[:2] for hit in one if hit[2] > last} == {hit[:2] for hit in other if hit[2] > last}
+        return Copied(copied, removed, other.documents, other.passages, one.notes)
 
 
 def pages(items: Iterable[T], size: int) -> Iterator[list[T]]:

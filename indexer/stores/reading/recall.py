@@ -26,7 +26,7 @@ def measure_recall(rows: Vector, ask: Callable[[Vector, bool], Ranking], questio
         ask: ranks NEIGHBOURS passages for a vector (dimensions,), by brute force if the second argument says so.
     """
     shares, exact = list[float](), True
-    for vector in made_questions(rows, questions, seed=1):
+    for vector in _made_questions(rows, questions):
         ranking, truth = (ask(vector, brute) for brute in (False, True))
         shares.append(len(np.intersect1d(ranking.passages, truth.passages)) / len(truth.passages))
         exact = exact and ranking.exact
@@ -35,10 +35,10 @@ def measure_recall(rows: Vector, ask: Callable[[Vector, bool], Ranking], questio
     return Recall(float(np.mean(shares)), *interval(shares, NEIGHBOURS), len(shares), False)
 
 
-def made_questions(rows: Vector, count: int, seed: int) -> Iterator[Vector]:
+def _made_questions(rows: Vector, count: int) -> Iterator[Vector]:
     """Yield unit vectors (dimensions,), each the mean of three random rows (n, dimensions), because questions are not
     passages; none without rows."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(1)
     for _ in range(count if len(rows) else 0):
         chosen = rows[random.integers(len(rows), size=3)]
         total = chosen.sum(axis=0)

@@ -26,7 +26,7 @@ def copy_command(source: str, destination: str | None, drop: bool, shards: int |
 
     A copy from or to a database continues where it stopped when the same command runs again after an interruption. A TO
     that exists gets what it lacks, and is refused if it holds documents that FROM does not have. At the end both are
-    compared, and asked the same questions.
+    compared.
 
     What an interrupted copy has left takes room until the same command runs again, or until --drop removes it. likewise
     check names it in a database, and in a folder if the copy was killed.
@@ -53,11 +53,10 @@ def copy_command(source: str, destination: str | None, drop: bool, shards: int |
     warn_of(done.notes)
     if as_json:
         numbers = {"copied": done.copied, "documents": done.documents, "passages": done.passages}
-        say_json({"copy": without_passwords(destination), **numbers, "questions": done.questions, "notes": done.notes})
+        say_json({"copy": without_passwords(destination), **numbers, "notes": done.notes})
         return
-    compared = f"; {done.questions} questions have the same answers" if done.questions else ""
     documents, passages = count_of(done.documents, "document"), count_of(done.passages, "passage")
-    say(f"{number(done.copied)} copied, {shown(destination)}: {documents} in {passages}{compared}")
+    say(f"{number(done.copied)} copied, {shown(destination)}: {documents} in {passages}")
 
 
 def _drop(destination: str, as_json: bool) -> None:

@@ -101,14 +101,14 @@ def test_a_copy_into_the_nodes_and_out_of_them(
     folder, plain, back = tmp_path / "papers.index", f"{address}-plain", tmp_path / "back.index"
     with Index.create(folder, dimensions=8) as index:
         index.add(_documents(300), vectors=_rows(300))
-    assert likewise("copy", folder, address, "--json").json["questions"] == 25
+    assert likewise("copy", folder, address, "--json").json["documents"] == 300
     info = likewise("info", address, "--json").json
     # Versions of likewise that do not know shards refuse the format: they would write without the number of the commit.
     assert (info["shard_count"], info["format_version"]) == (3, 1)
     assert likewise("copy", address, plain, "--shards", 0, "--json").json["documents"] == 300
     info = likewise("info", plain, "--json").json
     assert ("shard_count" in info, info["format_version"]) == (False, 1)
-    assert likewise("copy", plain, back, "--json").json["questions"] == 25
+    assert likewise("copy", plain, back, "--json").json["documents"] == 300
     with Index.open(address) as index:
         index.copy(f"{address}-two")
     info = likewise("info", f"{address}-two", "--json").json
