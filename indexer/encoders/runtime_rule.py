@@ -1,19 +1,16 @@
 """The rule that chooses between torch and OpenVINO for documents. Imports neither of them.
 
-documents.py follows the rule; `likewise doctor` and `likewise info` print the choice and the reason.
+documents.py follows the rule; `likewise doctor` prints the choice and the reason.
 """
 
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from indexer.encoders.machine.hardware import Precision, cpu_features
 from indexer.encoders.machine.runtime import RUNTIME_NAMES, RuntimeName
-from indexer.encoders.recipes.recipe import Recipe
-from indexer.errors import BadInput, ModelError
+from indexer.errors import BadInput
 
 RUNTIME_VARIABLE = "LIKEWISE_RUNTIME"
 """Environment variable that names the runtime for documents and overrides the rule."""
@@ -81,39 +78,3 @@ def named_runtime() -> RuntimeName:
         if word == runtime:
             return runtime
     raise BadInput(f"{RUNTIME_VARIABLE} is {word!r}: set it to {', '.join(RUNTIME_NAMES)}, or remove it")
-
-
-def runtime_of(recipe: Recipe, device: str = "cpu") -> Choice | None:
-    """Return the runtime that embeds many documents of a stored recipe; None for a model behind an endpoint."""
-    if recipe.remote is not None:
-        return None
-    choice = choose_runtime("auto", device)
-    if choice.name == "openvino" and (obstacle := _obstacle(recipe)):
-        return Choice("torch", obstacle)
-    return choice
-
-
-def _obstacle(recipe: Recipe) -> str | None:
-    """Return why OpenVINO does not embed documents of a recipe; None if it does, or if the model is not on this
-    machine.
-
-    Nothing is fetched.
-    """
-    if recipe.pooling is not None:
-        return None
-    folder = Path(recipe.model).expanduser()
-    if not folder.is_dir():
-        if recipe.model.count("/") != 1:
-            return None
-        from huggingface_hub import try_to_load_from_cache
-
-        modules = try_to_load_from_cache(recipe.model, "modules.json")
-        if not isinstance(modules, str):
-            return None
-        folder = Path(modules).parent
-    from indexer.encoders.torch.pooling_head import read_head
-
-    with suppress(ModelError):  # Embedding with a damaged model reports the damage.
-        if read_head(folder, 0, recipe.route) is None:
-            return "OpenVINO does not support this model's modules for documents"
-    return None

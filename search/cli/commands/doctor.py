@@ -9,7 +9,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -209,10 +209,8 @@ def _configuration() -> Iterator[Finding]:
 
 
 def _index(address: str) -> Iterator[Finding]:
-    """Yield the fast parts of `likewise check`, and the runtime of its questions."""
-    from indexer.encoders.machine.hardware import choose_device
+    """Yield the fast parts of `likewise check`, and whether its model is compiled."""
     from indexer.encoders.openvino.files import damage
-    from indexer.encoders.runtime_rule import choose_runtime, runtime_of
     from indexer.stores.addresses.open import open_store
 
     try:
@@ -240,11 +238,6 @@ def _index(address: str) -> Iterator[Finding]:
             roles = "input_type is sent" if remote.input_type else "roles are not sent: --input-type, for a new index"
             limit = f"up to {number(settings.recipe.max_tokens)} tokens of a text"
             yield Finding("endpoint", f"{limit}, cut by {shown(remote.tokenizer) or 'characters'}; {roles}")
-        with suppress(ImportError, LikewiseError):  # Named above.
-            device = choose_device("auto")
-            choice = runtime_of(settings.recipe, device)
-            if choice is not None and choice != choose_runtime("auto", device):
-                yield Finding("runtime", f"{choice.name} for this index: {choice.reason}")
         problem = damage(artifacts)
         if problem:
             yield Finding("encoder", problem, problem=True, advice=f"likewise check {quoted(address)} --repair")

@@ -19,7 +19,6 @@ from search.cli.terminal.tables import print_table
 
 if TYPE_CHECKING:
     from indexer.encoders import Recipe
-    from indexer.encoders.runtime_rule import Choice
     from indexer.stores.addresses.side_index import SideIndex
     from indexer.stores.port import Info, ReasonCount
     from indexer.stores.reading.snapshot import Snapshot
@@ -66,14 +65,12 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
         notes, address, language = snapshot.notes, store.address, snapshot.settings.language
         languages, side, words_bias = _languages(snapshot), describe_side_index(store), snapshot.settings.words_bias
     warn_of(notes)
-    runtime = _runtime(recipe) if recipe else None
     if as_json:
         described = {
             "model": recipe.model if recipe else None,
             "recipe": json.loads(recipe.to_json()) if recipe else None,
+            "passage_settings": asdict(settings) if settings else None,
         }
-        passages = asdict(settings) if settings else None
-        described |= {"passage_settings": passages, "runtime": asdict(runtime) if runtime else None}
         described |= {"languages": {code: round(share, 3) for code, share in languages.items()}, "language": language}
         numbers = asdict(state)
         details = numbers.pop("details")  # printed among the numbers, so that the object stays flat
@@ -87,8 +84,6 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
         rows += _model_rows(recipe)
         tokens = f"up to {settings.max_tokens} tokens, {settings.overlap} of overlap"
         rows.append(("passages", f"{tokens}, {count_of(state.tokens, 'token')} in all"))
-        if runtime:
-            rows.append(("runtime", f"{runtime.name} on a CPU: {runtime.reason}"))
     else:
         rows.append(("vectors", f"your own, {state.dimensions} dimensions"))
     rows.append(_search_row(address, state))
@@ -206,9 +201,3 @@ def _reason_rows(reasons: Sequence[ReasonCount], address: str) -> list[tuple[str
     if rest := sum(count for _, count in ranked[_SHOWN_REASONS:]):
         lines.append(f"{number(rest)} for other reasons; likewise info {quoted(address)} --ledger lists all")
     return [("" if position else "reasons", line) for position, line in enumerate(lines)]
-
-
-def _runtime(recipe: Recipe) -> Choice | None:
-    from indexer.encoders.runtime_rule import runtime_of  # not at the top: `likewise --help` imports this file
-
-    return runtime_of(recipe)

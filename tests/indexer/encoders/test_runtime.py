@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,8 +23,7 @@ from indexer.encoders.compilation.export import compile_encoder, compile_in_cach
 from indexer.encoders.compilation.graph import NotCompilable
 from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.openvino.kept import keep, kept_folder
-from indexer.encoders.recipes import locate
-from indexer.encoders.runtime_rule import REPAYING_TEXTS, Choice, choose_runtime, runtime_of
+from indexer.encoders.runtime_rule import REPAYING_TEXTS, choose_runtime
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.errors import BadInput, ModelError, NothingKnown, TextTooLong
 from indexer.listener import Collecting
@@ -136,31 +134,6 @@ def test_the_rule(
     choice = choose_runtime(precision, device)
     assert choice.name == chosen
     assert choice.reason.startswith(reason)
-
-
-def test_the_rule_for_a_stored_recipe_knows_what_openvino_does_not_embed(
-    encoder: TorchEncoder, user: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    recipe = encoder.recipe
-    unusual = replace(recipe, model=str(tmp_path), pooling=None, layers=())
-    kinds = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.StaticEmbedding"}]
-    (tmp_path / "modules.json").write_text(json.dumps(kinds))
-    missing = replace(unusual, model="somebody/nowhere")
-
-    def fetch(*_: object, **__: object) -> None:
-        raise AssertionError("a model was looked for on the hub")
-
-    monkeypatch.setattr(locate, "_from_hub", fetch)
-    modules = Choice("torch", "OpenVINO does not support this model's modules for documents")
-    for named in ("auto", "openvino"):
-        monkeypatch.setenv("LIKEWISE_RUNTIME", named)
-        said = runtime_of(recipe)
-        assert said is not None
-        assert said.name == "openvino"
-        assert runtime_of(unusual) == modules
-        assert runtime_of(missing) == said
-    monkeypatch.setenv("LIKEWISE_RUNTIME", "torch")
-    assert runtime_of(unusual) == Choice("torch", "LIKEWISE_RUNTIME names it")
 
 
 def test_openvino_embeds_from_the_text_on_that_repays_compiling(tiny: Callable[[str], Path], openvino: MadeUp) -> None:
@@ -317,7 +290,7 @@ def test_the_environment_overrides_the_rule(
         load_encoder(tiny("bert"))
 
 
-def test_an_index_mixes_vectors_of_both_runtimes_and_info_and_doctor_say_which_one_is_used(
+def test_an_index_mixes_vectors_of_both_runtimes_and_doctor_says_which_one_is_used(
     encoder: TorchEncoder, user: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, likewise: Callable[..., Any]
 ) -> None:
     """With a real graph: the first 8 documents come from torch, the others from OpenVINO."""
@@ -347,11 +320,8 @@ def test_an_index_mixes_vectors_of_both_runtimes_and_info_and_doctor_say_which_o
     assert (caught.value.index, caught.value.limit) == (64, 64)
     assert caught.value.tokens > 64
     why = "this CPU has no AMX for bfloat16; torch embeds a run's first 2,000 texts, or 100 if the model is compiled"
-    assert likewise("info", tmp_path / "x.index", "--json").json["runtime"] == {"name": "openvino", "reason": why}
-    assert f"runtime    openvino on a CPU: {why}\n" in likewise("info", tmp_path / "x.index").out
     assert f"runtime    openvino: {why}\n" in likewise("doctor", tmp_path / "x.index").out
     monkeypatch.setenv("LIKEWISE_RUNTIME", "torch")
-    assert "runtime    torch on a CPU: LIKEWISE_RUNTIME names it\n" in likewise("info", tmp_path / "x.index").out
     assert "runtime    torch: LIKEWISE_RUNTIME names it\n" in likewise("doctor", tmp_path / "x.index").out
     monkeypatch.setenv("LIKEWISE_RUNTIME", "openvion")
     assert "runtime    problem: LIKEWISE_RUNTIME is 'openvion'" in likewise("doctor", tmp_path / "x.index").out
