@@ -22,10 +22,10 @@ from search.conditions import note_on_conditions
 from search.examples import with_examples
 from search.hits import Hits
 from search.missing_values import COMPARED_VALUES, may_have_notes, notes_on_values
-from search.newer import Newer
+from search.newer import Newer, Weights
 from search.query import Query
 from search.question_batches import AskedQuestion
-from search.ranker import Pool, Ranker
+from search.ranker import Ranker
 
 UnknownFields = Literal["error", "empty"]
 
@@ -78,15 +78,20 @@ class Answering:
         """Return the values of a field, kept until the next commit."""
         return self.kept.get(snapshot, ("values", field, limit), lambda: snapshot.values(field, limit))
 
-    def ranked(self, snapshot: Snapshot, query: Query, vector: Vector | None, k: int, pool: Pool | None = None) -> Hits:
-        """Return the k best units for a question with this vector."""
+    def ranked(
+        self, snapshot: Snapshot, query: Query, vector: Vector | None, k: int, weights: Weights | None = None
+    ) -> Hits:
+        """Return the k best units for a question with this vector.
+
+        Args:
+            weights: of the documents for newer ones first; without them they are computed where the question asks.
+        """
         condition = self.known_fields_only(snapshot, query.condition)
-        weights = None if pool is None else pool.weights
-        if query.newer is not None and pool is None:
+        if query.newer is not None and weights is None:
             newer = Newer.read(query.newer)
             newer.check(snapshot.fields, unknown_is_error=self.unknown_fields == "error")
             weights = newer.weigh(snapshot, condition)
-        hits = self.ranker.rank(snapshot, query, vector, k, condition, weights, pool)
+        hits = self.ranker.rank(snapshot, query, vector, k, condition, weights)
         notes = list(hits.notes)
         if condition is not None:
             notes += self.notes_on(snapshot, condition, hits.matched > 0)

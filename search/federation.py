@@ -1,20 +1,21 @@
 """One question to several indexes, with one ranking.
 
-Indexes with the same model rank as one index of all their documents would: cosines are compared as they are, and BM25
-adds up the statistics of all of them. Cosines of different models cannot be compared. There, the score of a hit is the
-distance of its cosine from the mean cosine of its index and this question, in standard deviations (fusion.py), which
-docs/asking.md compares with merging by rank.
+Each index is asked by itself, and the hits are ordered by their scores. BM25 adds up the statistics of all indexes, so
+that words weigh the same in each of them. Cosines of different models cannot be compared. There, the score of a hit is
+the distance of its cosine from the mean cosine of this question and all indexes with its model, in standard deviations
+(fusion.py). docs/asking.md has the measurement.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike, fspath
+from typing import Any
 
 import numpy as np
 
@@ -30,12 +31,11 @@ from search.asker import as_list, hits_above
 from search.conditions import note_on_conditions
 from search.explain import add_sentences
 from search.families import Words, best_families, words_of_passage
-from search.fusion import CosineStatistics, words_weight
+from search.fusion import CosineStatistics
 from search.hits import Hit, Hits, family_members
 from search.index_names import addresses_by_name, name_of
 from search.newer import Newer, Weights, median_of
 from search.query import Query, as_query
-from search.ranker import Pool, words_bias
 from search.rerank import rerank
 from search.searcher import Searcher
 
@@ -93,6 +93,8 @@ def answer_together(searchers: Mapping[str, Searcher], query: Query) -> Hits:
             newer.check(fields, unknown_is_error=unknown_is_error)
             _weigh_documents(parts, newer)
         _embed(parts, query)
+        if query.ranked_by != "dense":
+            _share_word_statistics(parts, query.words)
         hits = _merge(parts, query)
         if query.rerank is not None:
             hits = rerank(hits, query.rerank, query.words, query.k)
@@ -213,22 +215,25 @@ def _embed(parts: Sequence[_Part], query: Query) -> None:
         part.notes += notes
 
 
-def _rank(parts: Sequence[_Part], pools: Sequence[Pool], query: Query, depth: int) -> list[Hits]:
+def _rank(parts: Sequence[_Part], query: Query, depth: int) -> list[Hits]:
     """Return the best hits of each part, whose scores can be compared.
 
     Raises:
         NoWords: in words mode, the question has no word in the language of any index.
     """
     answers, no_words = [], list[NoWords]()
-    for part, pool in zip(parts, pools, strict=True):
-        nothing = Hits((), 0, True, query.text, query.ranked_by, notes=part.snapshot.notes)
+    statistics = _cosine_statistics(parts) if query.ranked_by == "dense" else {}
+    for part in parts:
+        notes = (*part.snapshot.notes, *([note_on_conditions(query.conditions)] if query.conditions else ()))
+        nothing = Hits((), 0, True, query.text, query.ranked_by, notes=notes)
         if part.leaves_none:
             answers.append(nothing)
             continue
         try:
             asked = copy(part.answering)
             asked.unknown_fields = "empty"  # what one index lacks may be in another
-            answers.append(asked.ranked(part.snapshot, part.query, part.vector, depth, pool))
+            hits = asked.ranked(part.snapshot, part.query, part.vector, depth, part.weights)
+            answers.append(replace(hits, hits=tuple(_of_part(part, hits, statistics.get(part.model)))))
         except NoWords as error:
             no_words.append(error)
             answers.append(replace(nothing, notes=(str(error),)))
@@ -247,61 +252,49 @@ def _share_word_statistics(parts: Sequence[_Part], text: str) -> None:
         part.snapshot = part.snapshot.weighed_by(total[part.snapshot.settings.language])
 
 
-def _pools(parts: Sequence[_Part], query: Query) -> list[Pool]:
-    """Return what ranks each part; in hybrid mode, the weight of the words is one for all indexes."""
-    pools = [Pool(part.name, weights=part.weights) for part in parts]
-    if query.ranked_by != "dense":
-        _share_word_statistics(parts, query.words)
-    if query.ranked_by == "words":
-        return pools
+def _cosine_statistics(parts: Sequence[_Part]) -> dict[str, CosineStatistics]:
+    """Return the statistics of all indexes with the same model, for each model; none for a single model, whose cosines
+    can be compared."""
     models: dict[str, list[_Part]] = {}
     for part in parts:
         if part.snapshot.passages:
             models.setdefault(part.model, []).append(part)
-    several = len(models) > 1
-    if query.ranked_by == "dense" and not several:
-        return pools
-    statistics = {
+    if len(models) < 2:
+        return {}
+    return {
         model: CosineStatistics.pooled(
             [(part.answering.ranker.current_statistics(part.snapshot), part.snapshot.passages) for part in same]
         )
         for model, same in models.items()
     }
-    pools = [
-        replace(pool, statistics=statistics.get(part.model), by_background=several)
-        for part, pool in zip(parts, pools, strict=True)
-    ]
-    return pools if query.ranked_by == "dense" else _weigh_words(parts, pools, query)
 
 
-def _weigh_words(parts: Sequence[_Part], pools: Sequence[Pool], query: Query) -> list[Pool]:
-    """Return the pools with the candidates of their indexes, among which words have one weight."""
-    every, bias, passages = [], 0.0, 0
-    for part, pool in zip(parts, pools, strict=True):
-        if part.leaves_none or pool.statistics is None or part.vector is None:
-            continue
-        scored = part.answering.ranker.score_candidates(
-            part.snapshot, query, part.vector, query.depth, part.query.condition, pool.statistics
-        )
-        every.append((pool.index, scored))
-        bias += (words_bias(part.snapshot.settings) + scored.unread_bias) * part.snapshot.passages
-        passages += part.snapshot.passages
-    if not every:
-        return list(pools)
-    z_scores = np.concatenate([scored.z_scores for _, scored in every])
-    words = np.concatenate([scored.candidates.words for _, scored in every])
-    terms = max(scored.candidates.terms for _, scored in every)
-    weight = words_weight(z_scores, words, terms, bias / passages)
-    scored_by_index = {index: replace(scored, weight=weight) for index, scored in every}
-    return [replace(pool, scored=scored_by_index.get(pool.index), depth=query.depth) for pool in pools]
+def _of_part(part: _Part, hits: Hits, statistics: CosineStatistics | None) -> Iterator[Hit]:
+    """Yield hits with the name of their index and with scores that can be compared.
+
+    Args:
+        statistics: dense hits get the z-scores by these statistics; without them the scores stay.
+    """
+    scores = [hit.score for hit in hits]
+    if statistics is not None and part.vector is not None:
+        scores = statistics.z_scores(part.vector, np.array(scores)).tolist()
+    for hit, score in zip(hits, scores, strict=True):
+        # The reasons are made when they are read: for most hits that is never.
+        yield replace(hit, score=score, index=part.name, why=partial(_reasons, hit, score))  # type: ignore[arg-type]
+
+
+def _reasons(hit: Hit, score: float) -> Mapping[str, Any] | None:
+    """Return the reasons of a hit with the score that it has among the hits of all indexes."""
+    if hit.why is None or score == hit.score:
+        return hit.why
+    return {**hit.why, "contributions": {"cosine": score}}
 
 
 def _merge(parts: Sequence[_Part], query: Query) -> Hits:
     """Return the best hits of all parts; equal scores in the order of the indexes."""
-    pools = _pools(parts, query)
 
     def fetch(depth: int) -> tuple[tuple[list[Hits], list[Hit]], list[Words], int]:
-        answers = _rank(parts, pools, query, depth)
+        answers = _rank(parts, query, depth)
         best = sorted((hit for hits in answers for hit in hits), key=lambda hit: -hit.score)[:depth]
         words = [words_of_passage(hit.text, hit.format) for hit in best]
         return (answers, best), words, sum(hits.matched for hits in answers)
@@ -315,12 +308,10 @@ def _merge(parts: Sequence[_Part], query: Query) -> Hits:
     notes = Counter[str]()
     notes_of = []
     for part, hits in zip(parts, answers, strict=True):
-        of_values, of_conditions = tuple[str, ...](), tuple[str, ...]()
+        of_values = tuple[str, ...]()
         if not matched and part.query.condition is not None:
             of_values = part.answering.notes_on(part.snapshot, part.query.condition, found=False)
-        if not matched and query.conditions:
-            of_conditions = (note_on_conditions(query.conditions),)
-        notes_of.append(list(dict.fromkeys((*part.notes, *hits.notes, *of_values, *of_conditions))))
+        notes_of.append(list(dict.fromkeys((*part.notes, *hits.notes, *of_values))))
         notes.update(notes_of[-1])
     described = [
         note if notes[note] == len(parts) else f"{part.name}: {note}"

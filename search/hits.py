@@ -81,7 +81,6 @@ class Hit:
         score: float,
         cosine: float | None,
         why: Mapping[str, Any] | Callable[[], Mapping[str, Any]] | None = None,
-        index: str | None = None,
         family: Sequence[str] = (),
     ) -> Hit:
         """Return the hit of a stored passage; its cosine is clipped to [-1, 1].
@@ -106,8 +105,7 @@ class Hit:
             modified=passage.modified,
             metadata=passage.metadata,
             why=why,  # type: ignore[arg-type]  # made when it is read
-            index=index,
-            **family_members((passage.uri, index), [(uri, index) for uri in family]),
+            **family_members((passage.uri, None), [(uri, None) for uri in family]),
         )
 
 

@@ -81,18 +81,10 @@ def rank_dense(
     unit: Unit,
     exact: bool,
     conditions: Conditions = (),
-    background: CosineStatistics | None = None,
 ) -> Ranked:
-    """Return the k best units by cosine.
-
-    Args:
-        background: the scores are the z-scores of the cosines by these statistics, in the same order.
-    """
+    """Return the k best units by cosine."""
     ranking = snapshot.dense(vector, k, where, unit, exact, conditions)
-    cosines = ranking.scores
-    if background is not None:
-        ranking = replace(ranking, scores=background.z_scores(vector, cosines).astype(np.float32))
-    return _of_one_leg(ranking, "cosine", cosines, None, float(cosines.max(initial=-1.0)))
+    return _of_one_leg(ranking, "cosine", ranking.scores, None, float(ranking.scores.max(initial=-1.0)))
 
 
 def rank_words(
@@ -133,21 +125,18 @@ class ScoredCandidates:
     Attributes:
         z_scores: z-scores of the blended cosines (candidates,).
         bounds: highest z-score and highest BM25 score that a unit which is not a candidate may have.
-        weight: the weight of the words, if the candidates of other indexes decide it too.
         unread_bias: how much more words weigh because the model does not read the question.
     """
 
     candidates: Candidates
     z_scores: Scores
     bounds: tuple[float, float] = (-np.inf, 0.0)
-    weight: float | None = None
     unread_bias: float = 0.0
 
     def fuse(self, words_bias: float) -> Fused:
         """Return the hybrid scores of the candidates."""
-        words, weight = self.candidates.words, self.weight
-        if weight is None:
-            weight = words_weight(self.z_scores, words, self.candidates.terms, words_bias + self.unread_bias)
+        words = self.candidates.words
+        weight = words_weight(self.z_scores, words, self.candidates.terms, words_bias + self.unread_bias)
         return fuse(self.z_scores, words, weight)
 
 

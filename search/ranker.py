@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 
@@ -45,27 +45,6 @@ VERDICT_HITS = 10
 """Number of hits in which the words of a question are looked for if no passage is near to it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pool:
-    """The part of one index in a question to several: federation.py.
-
-    Attributes:
-        index: the name of the index.
-        statistics: cosines of all asked indexes with the same model.
-        by_background: rank dense hits by z-scores, because indexes with another model are asked too.
-        scored: in hybrid mode, the candidates of this index, with the weight of the words in all asked indexes.
-        depth: number of best units that are among these candidates.
-        weights: of the documents, for newer ones first.
-    """
-
-    index: str
-    statistics: CosineStatistics | None = None
-    by_background: bool = False
-    scored: ScoredCandidates | None = None
-    depth: int = 0
-    weights: Weights | None = None
-
-
 class Ranker:
     """Ranks the units of an index for a question. Safe to share among threads.
 
@@ -101,7 +80,6 @@ class Ranker:
         k: int,
         where: Where | None,
         weights: Weights | None = None,
-        pool: Pool | None = None,
     ) -> Hits:
         """Return the k best units for a question.
 
@@ -109,7 +87,6 @@ class Ranker:
             vector: the question as a unit row (dimensions,); not needed in words mode.
             where: the filter to rank with, in place of the query's.
             weights: of the documents, for newer ones first.
-            pool: given if several indexes are asked together.
 
         Raises:
             NoWords: in words mode, the question has no word to search by.
@@ -125,14 +102,8 @@ class Ranker:
                 return modes.rank_words(snapshot, text, depth, where, unit, conditions)
             assert vector is not None
             if mode == "dense":
-                background = pool.statistics if pool is not None and pool.by_background else None
-                return modes.rank_dense(snapshot, vector, depth, where, unit, exact, conditions, background)
-            scored = pool.scored if pool is not None else None
-            if scored is None or pool is None or depth > pool.depth:
-                weight = None if scored is None else scored.weight
-                statistics = None if pool is None else pool.statistics
-                scored = self.score_candidates(snapshot, query, vector, depth, where, statistics)
-                scored = replace(scored, weight=weight)
+                return modes.rank_dense(snapshot, vector, depth, where, unit, exact, conditions)
+            scored = self.score_candidates(snapshot, query, vector, depth, where)
             if not scored.candidates.terms and text:
                 notes[:] = [f"the question {text[:40]!r} has no word to search by: ranked by meaning alone"]
             return modes.rank_hybrid(scored, words_bias(snapshot.settings))
@@ -156,7 +127,6 @@ class Ranker:
                 partial(reasons, why, passage, question, cosine is not None and cosine < far, conditions)
                 if query.text
                 else why,
-                None if pool is None else pool.index,
                 family,
             )
             for passage, score, cosine, why, family in zip(
@@ -178,20 +148,10 @@ class Ranker:
         return Hits(hits, ranked.matched, ranked.exact, query.text, mode, answered, tuple(notes), did_you_mean)
 
     def score_candidates(
-        self,
-        snapshot: Snapshot,
-        query: Query,
-        vector: Vector,
-        k: int,
-        where: Where | None,
-        statistics: CosineStatistics | None = None,
+        self, snapshot: Snapshot, query: Query, vector: Vector, k: int, where: Where | None
     ) -> ScoredCandidates:
-        """Return the candidates of hybrid mode.
-
-        Args:
-            statistics: cosines of several indexes, in place of those of this index.
-        """
-        statistics = statistics or self.current_statistics(snapshot)
+        """Return the candidates of hybrid mode."""
+        statistics = self.current_statistics(snapshot)
         scored = modes.score_candidates(
             snapshot, statistics, query.asked, vector, k, where, query.unit, bool(query.exact), query.conditions
         )
