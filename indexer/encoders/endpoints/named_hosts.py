@@ -6,13 +6,9 @@ A host is named by giving the address of an endpoint as a model to `likewise ind
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
-import os
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 from indexer.encoders.endpoints.endpoint_address import EndpointAddress
 from indexer.encoders.machine.user_folders import configuration_folder
@@ -35,15 +31,18 @@ def name_host(model: object) -> None:
     text = model.model if isinstance(model, RecipeSpec) else model
     if not isinstance(text, str) or not is_endpoint(text):
         return
-    host = EndpointAddress.parse(text).host
-    if host in named_hosts():
+    host, path, hosts = EndpointAddress.parse(text).host, _path(), named_hosts()
+    if host in hosts:
         return
     try:
-        with _locked():
-            _write(sorted({*named_hosts(), host}))
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # The mode of the draft is 0600: only this user may read the file.
+        with NamedTemporaryFile("w", dir=path.parent, prefix=f".{_FILE}-", encoding="utf-8", delete=False) as draft:
+            json.dump({"hosts": sorted({*hosts, host})}, draft, indent=1)
+        Path(draft.name).replace(path)
     except OSError as error:
         raise storage_error(
-            f"{_path()} cannot be written ({error.strerror}): {host} is recorded there before it is asked; "
+            f"{path} cannot be written ({error.strerror}): {host} is recorded there before it is asked; "
             "make the folder writable, or set XDG_CONFIG_HOME",
             error,
         ) from error
@@ -80,31 +79,3 @@ def named_hosts() -> frozenset[str]:
 
 def _path() -> Path:
     return configuration_folder() / _FILE
-
-
-@contextlib.contextmanager
-def _locked() -> Iterator[None]:
-    """Hold a lock, so that no name is lost if two processes name hosts at the same time."""
-    folder = _path().parent
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    descriptor = os.open(folder / f"{_FILE}.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _write(hosts: list[str]) -> None:
-    """Replace the file in one step; only this user may read it (mkstemp gives 0600)."""
-    path = _path()
-    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{_FILE}-")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump({"hosts": hosts}, file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(draft).replace(path)
-    except BaseException:
-        Path(draft).unlink(missing_ok=True)
-        raise

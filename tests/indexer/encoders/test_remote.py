@@ -582,7 +582,8 @@ def test_a_broken_or_unwritable_file_of_hosts_is_an_error_that_says_so(user: Pat
     with pytest.raises(ModelError, match=r"hosts\.json.* cannot be read"):
         name_host("http://host/v1#m")
     (user / "hosts.json").unlink()
-    (user / "hosts.json.lock").mkdir()
+    user.rmdir()
+    user.symlink_to("nowhere")
     with pytest.raises(StorageError, match="cannot be written"):
         name_host("http://host/v1#m")
 
