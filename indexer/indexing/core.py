@@ -344,13 +344,14 @@ class IndexCore:
         return self.recipe, self.settings.passages
 
     def _model_notes(self) -> list[str]:
-        """Return notes about the model before this object embeds its first documents; the listener receives them."""
+        """Return notes about the model before the first documents of a new index; the listener receives them."""
         if self._model_noted or self.recipe is None or self.settings.passages is None:
             return []
         self._model_noted = True
         with self.store.snapshot() as snapshot:
-            new = not snapshot.passages
-        notes = model_notes(self.recipe, self.settings.passages.max_tokens, new=new)
+            if snapshot.passages:
+                return []
+        notes = model_notes(self.recipe, self.settings.passages.max_tokens)
         for message in notes:
             self.context.listener.note(message)
         return notes

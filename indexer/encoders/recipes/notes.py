@@ -5,35 +5,21 @@ from __future__ import annotations
 from contextlib import suppress
 
 from indexer.encoders.recipes.locate import find_model, read_json, sentence_settings
-from indexer.encoders.recipes.prompts import known_prompts
 from indexer.encoders.recipes.recipe import Recipe
 from indexer.encoders.recipes.unsuitable import module_types
 from indexer.errors import Message, ModelError
 
 
-def model_notes(recipe: Recipe, passage_tokens: int, *, new: bool) -> list[str]:
-    """Return sentences for the user about the model of an index. No weights are loaded.
+def model_notes(recipe: Recipe, passage_tokens: int) -> list[str]:
+    """Return sentences for the user about the model of a new index. No weights are loaded.
 
     Args:
         passage_tokens: maximum tokens of a passage.
-        new: whether the index has no passages yet. An index that has some gets only what can be better today.
     """
     if recipe.remote is not None:
         return []
     with suppress(ModelError):  # A missing model is reported when it is loaded.
         folder = find_model(recipe.model)
-        if not new:
-            prompts = known_prompts(recipe.model, folder)
-            said = sentence_settings(folder).get("prompts") or {}
-            if prompts and not any(said.values()) and not (recipe.query_prompt or recipe.document_prompt):
-                return [
-                    Message(
-                        f"{recipe.model} was trained with prompts (questions {prompts[0]!r}, documents {prompts[1]!r}) "
-                        "and this index was made without them: it finds better when it is built again",
-                        " (--rebuild --model NAME)",
-                    )
-                ]
-            return []
         notes: list[str] = []
         if passage_tokens < recipe.max_tokens:
             read = f"{recipe.model} reads {recipe.max_tokens:,} tokens of a text"
