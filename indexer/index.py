@@ -442,13 +442,15 @@ class Index:
         self._core.compile()
 
     def copy(self, destination: str | PathLike[str]) -> tuple[str, ...]:
-        """Copy the index as of one commit to a new folder or DSN, while it is read and written.
+        """Copy the index to a new folder or DSN, while it is read and written. From a folder to a folder, the copy is
+        the index as of one commit.
 
         Returns:
             Notes on what the copy lacks and how to repair it; usually none.
 
         Raises:
             BadInput: something exists at the destination.
+            IndexDamaged: from or to a database, a document is damaged, or changed until the end of the copy.
         """
         return copy_commit(self._core.store, engine_of(destination))
 

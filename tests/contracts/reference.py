@@ -49,7 +49,6 @@ from indexer.stores.port import (
     Slot,
     Unit,
 )
-from indexer.stores.reading.store import Store
 from indexer.stores.vectors import cosines, from_blobs, to_blobs
 from indexer.stores.words.analysis import UNSPACED, Analysis, Terms, characters, code, is_compound
 from indexer.stores.words.tantivy_index import COMPOUND_WEIGHT, OCCURRENCES
@@ -821,9 +820,8 @@ class ReferenceStore:
     def derived(self) -> Path:
         return self.artifacts().parent / "derived"
 
-    def duplicate(self, draft: Store) -> tuple[str, ...]:
-        draft.state = replace(self.state, history=secrets.token_hex(8))  # type: ignore[attr-defined]
-        return ()
+    def duplicate(self, draft: object) -> None:
+        return None
 
     def close(self) -> None:
         """Nothing is kept that could be released."""

@@ -124,7 +124,7 @@ def copy_into(source: Store, target: Store, listener: Listener = SILENT) -> Copi
 
 
 def copy_commit(store: Store, destination: Engine) -> tuple[str, ...]:
-    """Copy an index as of one commit, or nothing at all; between a folder and a database as `copy_into` does.
+    """Copy an index, or nothing at all: from a folder to a folder as of one commit, otherwise as `copy_into` does.
 
     Returns:
         Facts about the copy that the caller should know.
@@ -136,10 +136,10 @@ def copy_commit(store: Store, destination: Engine) -> tuple[str, ...]:
     with store.snapshot() as snapshot:
         settings = snapshot.settings
     with closing(destination), draft(destination, settings) as copy:
-        if type(destination) is type(store.engine):
-            return store.duplicate(copy)
-        copy_into(store, copy)
-    return ()
+        notes = store.duplicate(copy)
+        if notes is None:
+            copy_into(store, copy)
+    return notes or ()
 
 
 def _require_part(source: Store, target: Store) -> None:

@@ -108,7 +108,9 @@ class LocalStore(Store):
     def free_bytes(self) -> int | None:
         return shutil.disk_usage(self._folder).free
 
-    def duplicate(self, draft: Store) -> tuple[str, ...]:
+    def duplicate(self, draft: Store) -> tuple[str, ...] | None:
+        if not isinstance(draft, LocalStore):
+            return None
         from indexer.stores.local.copies import copy_store
 
         draft.close()

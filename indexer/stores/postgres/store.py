@@ -14,12 +14,11 @@ from pathlib import Path
 
 from indexer.deadline import NEVER, Deadline
 from indexer.encoders.machine.user_folders import cache_folder
-from indexer.errors import BadInput, IndexLocked, Message
+from indexer.errors import IndexLocked
 from indexer.listener import SILENT, Listener
 from indexer.stores.postgres.address import Address
-from indexer.stores.postgres.connections import WORK_SECONDS, Connections
+from indexer.stores.postgres.connections import Connections
 from indexer.stores.postgres.schema import is_being_replaced
-from indexer.stores.postgres.tables import copy_counts, copy_tables
 from indexer.stores.postgres.view import PostgresView
 from indexer.stores.postgres.views import Views, read_row
 from indexer.stores.postgres.words import WordReplicas
@@ -101,15 +100,3 @@ class PostgresStore(Store):
 
     def free_bytes(self) -> int | None:
         return None
-
-    def duplicate(self, draft: Store) -> tuple[str, ...]:
-        assert isinstance(draft, PostgresStore)
-        target = draft._address
-        if target.conninfo != self._address.conninfo:
-            raise BadInput(Message(f"{target.shown}: is in another database", ": use likewise copy"))
-        with self._views.view(mode="READ WRITE") as view:
-            connection, row = view.connection, view.state.row
-            connection.seconds = WORK_SECONDS
-            copy_tables(connection, row.tables, read_row(connection, target).tables)
-            copy_counts(connection, row, target.index)
-        return ()

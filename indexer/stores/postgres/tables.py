@@ -1,16 +1,16 @@
-"""The tables of whole indexes: made, copied, named in the registry, and dropped when no row names them."""
+"""The tables of whole indexes: made, named in the registry, and dropped when no row names them."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
 
-from psycopg import errors, sql
+from psycopg import errors
 
 from indexer.errors import BadInput, NotAnIndex
 from indexer.stores.port import SIDE_SLOTS
 from indexer.stores.postgres import schema
-from indexer.stores.postgres.citus import distribute, is_distributed
+from indexer.stores.postgres.citus import distribute
 from indexer.stores.postgres.connections import DeadlineConnection
 
 
@@ -86,44 +86,6 @@ def rename(connection: DeadlineConnection, name: str, new: str) -> None:
         raise BadInput(f"index {new!r} exists in this database already") from error
     if renamed.rowcount != 1:
         raise NotAnIndex(f"index {name!r} is no longer in this database: another process has removed it")
-
-
-_COPIED = ("setting", "document", "passage", "field", "field_value", "file", "ledger")
-_NUMBERED = {"field": "field_id_seq", "file": "file_id_seq", "ledger": "ledger_id_seq"}
-_NUMBERED |= {"document": "document_id", "passage": "passage_id"}
-
-
-def copy_tables(connection: DeadlineConnection, source: str, target: str) -> None:
-    """Fill the tables of an empty index with the rows of another, ids included, in the caller's transaction."""
-    connection.execute(schema.statement("DELETE FROM {tables}.setting", target))
-    for table in _COPIED:
-        connection.execute(
-            schema.statement(
-                f"INSERT INTO {{tables}}.{table} SELECT * FROM {{source}}.{table}",
-                target,
-                source=sql.Identifier(source),
-            )
-        )
-    for table, sequence in _NUMBERED.items():
-        connection.execute(
-            schema.statement(f"SELECT setval(%s, greatest(1, max(id)), count(*) > 0) FROM {{tables}}.{table}", target),
-            (f"{target}.{sequence}",),
-        )
-
-
-def copy_counts(connection: DeadlineConnection, row: schema.Row, name: str) -> None:
-    """Give a copied index the counts of its original; its history is its own, and it has no graph yet."""
-    connection.execute(
-        "UPDATE likewise.index SET generation = %s, documents = %s, passages = %s, tokens = %s, run = %s,"
-        " finished_run = %s, format_version = %s WHERE name = %s",
-        (
-            *(row.generation, row.documents, row.passages, row.tokens, row.run, row.finished_run),
-            *(row.format_version, name),
-        ),
-    )
-    ((tables,),) = connection.execute("SELECT tables FROM likewise.index WHERE name = %s", (name,)).fetchall()
-    if is_distributed(connection, tables):
-        connection.execute(schema.statement("UPDATE {tables}.shard SET generation = %s", tables), (row.generation,))
 
 
 def _new_schema(connection: DeadlineConnection) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from indexer.stores.postgres.leftovers import index_names, note_of, unfinished
 from indexer.stores.postgres.vectors import blob_of, halves
 from indexer.stores.vectors import damage
 
-_BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ"
+_BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _SETTINGS = ("SET LOCAL hnsw.iterative_scan = strict_order", "SET LOCAL hnsw.max_scan_tuples = 200000")
 """Begins a transaction for reading. A misspelt setting would only cause a warning, so tests/indexer/stores/postgres/
 read the settings back."""
@@ -149,9 +149,7 @@ class Views:
         self._distributed: dict[str, bool] = {}
 
     @contextmanager
-    def view(
-        self, deadline: Deadline = NEVER, mode: Literal["READ ONLY", "READ WRITE"] = "READ ONLY"
-    ) -> Iterator[View]:
+    def view(self, deadline: Deadline = NEVER) -> Iterator[View]:
         """Read in one transaction.
 
         Raises:
@@ -160,7 +158,7 @@ class Views:
             IndexUnavailable: the server cannot be asked.
         """
         deadline.check()
-        with self.connections.begun(lambda connection: self._begin(connection, deadline, mode)) as (connection, state):
+        with self.connections.begun(lambda connection: self._begin(connection, deadline)) as (connection, state):
             connection.deadline = deadline
             yield View(connection, state)
             connection.deadline = NEVER
@@ -172,13 +170,13 @@ class Views:
             self._distributed[tables] = citus.is_distributed(connection, tables)
         return self._distributed[tables]
 
-    def _begin(self, connection: DeadlineConnection, deadline: Deadline, mode: str) -> CommitState:
+    def _begin(self, connection: DeadlineConnection, deadline: Deadline) -> CommitState:
         """Begin the transaction of a view, in one round trip if the index has not changed since the last view."""
         replaced, since = 0, time.monotonic()
         last: object = None
         while True:
             try:
-                state, seen = self._current_state(connection, self._state, mode)
+                state, seen = self._current_state(connection, self._state)
             except (errors.UndefinedTable, errors.InvalidSchemaName):
                 # The index was replaced, and its tables dropped, since this process or this transaction last saw it.
                 connection.rollback()
@@ -199,7 +197,7 @@ class Views:
                 time.sleep(schema.POLL_SECONDS)
 
     def _current_state(
-        self, connection: DeadlineConnection, known: CommitState | None, mode: str
+        self, connection: DeadlineConnection, known: CommitState | None
     ) -> tuple[CommitState | None, object]:
         """Begin a transaction; return its state, or None if a node does not show the commit of the registry yet.
 
@@ -207,7 +205,7 @@ class Views:
         """
         tables = None if known is None else known.row.tables
         distributed = tables is not None and self.is_distributed(connection, tables)
-        texts = (f"{_BEGIN} {mode}", *(citus.BEGIN if distributed else ()), *_SETTINGS)
+        texts = (_BEGIN, *(citus.BEGIN if distributed else ()), *_SETTINGS)
         begin: list[sql.SQL | sql.Composed] = [sql.SQL(text) for text in texts]
         if known is not None:
             begin.append(schema.statement(_KEEP_TABLES, known.row.tables))

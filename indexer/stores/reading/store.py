@@ -204,19 +204,20 @@ class Store(Protocol):
     def derived(self) -> Path:
         """Return the folder on this machine for files that were computed from this index and can be computed again."""
 
-    def duplicate(self, draft: Store) -> tuple[str, ...]:
-        """Fill an empty draft of an engine of the same kind with this index as of one commit.
+    def duplicate(self, draft: Store) -> tuple[str, ...] | None:
+        """Fill an empty draft with this index as of one commit. Only a folder does this, for a draft in a folder.
 
         The index may be read and written during that time.
         The draft gets the same ids and a history of its own. The indexes at "next" and "previous" are left out.
 
         Returns:
-            Facts about the copy that the caller should know, such as a damaged file that was copied as it is.
+            Facts about the copy that the caller should know, such as a damaged file that was copied as it is. None: the
+            draft is still empty, and its documents have to be copied.
 
         Raises:
-            BadInput: the engine cannot reach the draft.
             StorageError: the disk refuses.
         """
+        return None
 
     def close(self) -> None:
         """Release connections and memory. A later call opens what it needs again."""
