@@ -38,7 +38,7 @@ def total(*arguments: str | Path, **options: tuple[str, ...]) -> int | None:
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "w" / "deep").mkdir(parents=True)
     for name, size in (("a.txt", 10), ("b.md", 200), ("deep/c.txt", 3000), (".hidden", 40000)):
-        (tmp_path / "w" / name).write_bytes(b"x" * size)
+        (tmp_path / "w" / name).write_bytes((b"x " * size)[:size])
     return tmp_path / "w"
 
 
