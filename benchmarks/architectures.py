@@ -161,7 +161,6 @@ REAL_SIZES: dict[str, tuple[str, dict[str, Any]]] = {
     "ModernBERT base": ("modernbert", {}),
     "Nomic": ("nomic_bert", {}),
     "GTE base": ("gte", {}),
-    "EuroBERT 210m": ("eurobert", {}),
     "T5 base": ("t5", {"d_model": 768, "d_kv": 64, "d_ff": 3072, "num_layers": 12, "num_heads": 12}),
     "EmbeddingGemma": (
         "gemma3_text",

@@ -66,8 +66,6 @@ class _Architecture:
             multiplied with the activation. The first product of a gated layer has no bias, and neither has the third.
         norms: of attention and of the feed-forward layer.
         biased: whether products have biases, and whether norms have.
-        rms: whether norms divide by the root mean square (Zhang and Sennrich, 2019).
-        key_heads: the setting of config.json that is the number of heads of keys and values.
         renamed: BERT's names of settings of config.json, by the architecture's own names.
         fixed: settings of config.json that have only one known value, or are left out.
     """
@@ -82,8 +80,6 @@ class _Architecture:
     relative: str = ""
     pooler: str = ""
     biased: tuple[bool, bool] = (True, True)
-    rms: bool = False
-    key_heads: str = "num_attention_heads"
     renamed: Mapping[str, str] = field(default_factory=dict)
     fixed: Mapping[str, Any] = field(default_factory=dict)
 
@@ -136,19 +132,6 @@ _ARCHITECTURES = {
         attention=("attention.qkv_proj:0/3", "attention.qkv_proj:1/3", "attention.qkv_proj:2/3", "attention.o_proj"),
         feed_forward=("mlp.up_gate_proj:1/2", "mlp.down_proj", "mlp.up_gate_proj:0/2"),
         norms=("attn_ln", "mlp_ln"),
-    ),
-    "eurobert": _Architecture(
-        embeddings=("embed_tokens", "", ""),
-        embedding_norm="",
-        block="layers.",
-        attention=("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"),
-        feed_forward=("mlp.gate_proj", "mlp.down_proj", "mlp.up_proj"),
-        norms=("input_layernorm", "post_attention_layernorm"),
-        final_norm="norm",
-        biased=(False, False),
-        rms=True,
-        key_heads="num_key_value_heads",
-        renamed={"rms_norm_eps": "layer_norm_eps"},
     ),
 }
 """Architectures by `model_type`, with the names in the files that transformers and the models' makers write."""
@@ -259,11 +242,10 @@ class Native:
         self.hidden: int = config["hidden_size"]
         self.dtype = dtype
         self._heads: int = config["num_attention_heads"]
-        key_heads = config.get(names.key_heads) or self._heads
-        if min(self.layers, self._heads, self.hidden) < 1 or self.hidden % self._heads or self._heads % key_heads:
+        if min(self.layers, self._heads, self.hidden) < 1 or self.hidden % self._heads:
             raise ModelError(
-                f"model {folder} has {self.layers} layers, and {self._heads} heads ({key_heads} of keys) for "
-                f"{self.hidden} dimensions, which cannot be: fetch it again"
+                f"model {folder} has {self.layers} layers, and {self._heads} heads for {self.hidden} dimensions, "
+                "which cannot be: fetch it again"
             )
         self._epsilon: float = config.get("layer_norm_eps", 1e-12)
         reaches: list[_Reach] = config["reaches"]
@@ -288,8 +270,7 @@ class Native:
         self._final_norm = _norm(take, names, names.final_norm)
         activation = _ACTIVATIONS[config["hidden_act"]]
         self.blocks = [_Block(take, names, number, activation) for number in range(self.layers)]
-        keys = self.hidden // self._heads * key_heads
-        if (self._words.shape[1], self.blocks[0].key.width) != (self.hidden, keys):
+        if (self._words.shape[1], self.blocks[0].key.width) != (self.hidden, self.hidden):
             raise ModelError(f"model {folder} has weights of other sizes than its config.json says: fetch it again")
         self._reaches = reaches * self.layers if len(reaches) == 1 else reaches
         pooled = names.pooler and prefix + names.pooler + ".weight" in weights
@@ -347,11 +328,7 @@ class Native:
     def _normed(self, x: torch.Tensor, norm: _Norm | None) -> torch.Tensor:
         import torch.nn.functional as F
 
-        if norm is None:
-            return x
-        if self._names.rms:
-            return F.rms_norm(x, (self.hidden,), norm[0], self._epsilon)
-        return F.layer_norm(x, (self.hidden,), *norm, self._epsilon)
+        return x if norm is None else F.layer_norm(x, (self.hidden,), *norm, self._epsilon)
 
     def _block(self, block: _Block, x: torch.Tensor, view: _View) -> torch.Tensor:
         if not self._names.final_norm:
@@ -368,9 +345,6 @@ class Native:
         query, key, value = block.query(x), block.key(x), block.value(x)
         if view.angles is not None:
             query, key = _turned(query, *view.angles), _turned(key, *view.angles)
-        if shared := query.shape[1] // key.shape[1] - 1:  # Several heads may read one head of keys and values.
-            size = (len(x), -1, self.hidden // self._heads)
-            key, value = (part.view(size).repeat_interleave(shared + 1, 1).flatten(1) for part in (key, value))
         parts = []
         end = 0
         for count, tokens, mask in view.windows:
@@ -595,7 +569,7 @@ class _Block:
         multiplier = linear(names.feed_forward[2], False) if gated else None
         self.feed_forward = _FeedForward(first, linear(names.feed_forward[1]), activation, multiplier)
         # ModernBERT norms its embeddings, and so not the input of its first layer.
-        once = names.final_norm and names.embedding_norm and not number
+        once = names.final_norm and not number
         start = f"{names.block}{number}."
         self.attention_norm = None if once else _norm(take, names, start + names.norms[0])
         self.output_norm = _norm(take, names, start + names.norms[1])

@@ -24,7 +24,6 @@ HEADS: dict[str, dict[str, Any]] = {
     "modernbert": {"classifier_pooling": "mean"},
     "nomic_bert": {},
     "gte": {"type_vocab_size": 2},
-    "eurobert": {"classifier_pooling": "late"},
 }
 SEGMENTED = ("bert", "nomic_bert", "gte")
 """Architectures with an embedding of the segment, which differs between question and text."""
@@ -104,8 +103,6 @@ def test_scores_are_those_of_sentence_transformers(name: str, tmp_path: Path) ->
         ("bert", {"sbert_ce_default_activation_function": "torch.nn.modules.activation.Tanh"}),
         ("bert", {"type_vocab_size": 4, "dtype": "bfloat16"}),
         ("modernbert", {"classifier_pooling": "cls", "classifier_activation": "silu", "classifier_bias": True}),
-        ("eurobert", {"classifier_pooling": "mean"}),
-        ("eurobert", {"classifier_pooling": "bos"}),
     ],
 )
 def test_settings_of_heads(name: str, settings: dict[str, Any], tmp_path: Path) -> None:
@@ -133,7 +130,6 @@ def test_settings_of_tokenizers(settings: dict[str, Any], tmp_path: Path) -> Non
     [
         ("distilbert", ["input_ids", "token_type_ids", "attention_mask"]),
         ("modernbert", ["input_ids", "token_type_ids", "attention_mask"]),
-        ("eurobert", ["input_ids", "token_type_ids", "attention_mask"]),
         ("bert", ["input_ids"]),
     ],
 )
