@@ -102,9 +102,9 @@ class View:
     def rows_of(self, text: str, values: Sequence[Any]) -> list[Any]:
         return self.rows(text, list(values)) if len(values) else []
 
-    def stream(self, text: str, *parameters: Any, size: int = 500) -> Iterator[Any]:
+    def stream(self, text: str, *parameters: Any) -> Iterator[Any]:
         with self.connection.cursor(f"stream {next(_STREAMS)}", binary=True) as cursor:
-            cursor.itersize = size
+            cursor.itersize = 500
             cursor.execute(schema.statement(text, self.state.row.tables), parameters or None)
             yield from cursor
 

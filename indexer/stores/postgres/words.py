@@ -30,9 +30,7 @@ from indexer.deadline import Deadline
 from indexer.encoders.machine.user_folders import cache_folder
 from indexer.errors import WordsBuilding, storage_error
 from indexer.stores.port import Ids
-from indexer.stores.postgres.connections import WORK_SECONDS
 from indexer.stores.postgres.schema import MAY_IDENTIFY
-from indexer.stores.postgres.stored_words import download, stored_base, upload
 from indexer.stores.postgres.views import CommitState, View, Views, commit_of
 from indexer.stores.temporary import temporary_folder
 from indexer.stores.words.analysis import Analysis, stored_analysis
@@ -52,9 +50,6 @@ WAITED_SECONDS = 1.0
 
 ENDED_SECONDS = 10.0
 """Maximum seconds to wait for the end of a replica that nobody needs any longer."""
-
-_STORED_SHARE = 10
-"""The words in the database are stored again when one of this many documents has changed."""
 
 _UNUSED_SECONDS = 30 * 24 * 3600.0
 _UNFINISHED_SECONDS = 24 * 3600.0
@@ -221,37 +216,17 @@ def _folder(view: View) -> Path | None:
 
 
 def _saved(folder: Path, view: View) -> tuple[_Base | None, str]:
-    """Return a replica on the disk that is nearly current: the newest, or one from the database, or from all texts.
+    """Return a replica on the disk that is nearly current: the newest, or one made from it or from all texts.
 
     Also returns why it could not be written; an older one is better than none then.
     """
     base = _newest(folder, view)
     try:
-        stored = stored_base(view, str(analysis_of(view))) or "" if base is None else ""
-        if _Base.pattern.fullmatch(stored):  # another name might be a place outside of the folder
-            with suppress(ValueError):  # somebody has changed it: it is made from all texts instead
-                download(view, folder, stored)
-            base = _newest(folder, view)
         if base is None or _changes_since(view, base.generation) >= KEPT_CHANGES:
             base = _write(folder, view, base)
     except (OSError, RuntimeError, ValueError) as error:  # the engine raises ValueError for a full disk
         return base, f"{folder}: words cannot be kept there ({error}); they are read from the database each time"
     return base, ""
-
-
-def store_words(views: Views) -> None:
-    """Store the words in the database for readers that have no replica yet, unless those there are nearly current."""
-    with views.view() as view:
-        row, analysis, folder = view.state.row, str(analysis_of(view)), _folder(view)
-        stored = _Base.pattern.fullmatch(stored_base(view, analysis) or "")
-        changes = _changes_since(view, int(stored[1])) if stored else row.documents
-        if folder is None or (stored and changes < max(KEPT_CHANGES, row.documents // _STORED_SHARE)):
-            return
-        base, _ = _saved(folder, view)
-    if base is not None:
-        with views.connections.connection() as connection:
-            connection.seconds = WORK_SECONDS
-            upload(connection, row.tables, base.folder, analysis)
 
 
 def _identity(view: View) -> str:

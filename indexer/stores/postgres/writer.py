@@ -26,7 +26,6 @@ from indexer.stores.postgres.connections import ANSWER_SECONDS, WORK_SECONDS, De
 from indexer.stores.postgres.schema import KEPT_COMMITS, MAX_GRAPH_DIMENSIONS, statement
 from indexer.stores.postgres.tables import sweep
 from indexer.stores.postgres.views import Views, read_row
-from indexer.stores.postgres.words import store_words
 from indexer.stores.reading.checks import Findings
 
 T = TypeVar("T")
@@ -93,7 +92,6 @@ class PostgresWriter:
         graph_pays = row.passages >= GRAPH_PASSAGES and dimensions <= MAX_GRAPH_DIMENSIONS
         if graph_pays and (row.ef_search is None or recall is not None):
             self._build_graph(dimensions, again=False)
-        store_words(self._views)
 
     def compact(self, kind: Kind = "auto", recall: float | None = None) -> None:
         require_kind(kind)
@@ -119,7 +117,6 @@ class PostgresWriter:
             )
             for table in ("document", "passage", "field_value", "ledger", "change", "file"):
                 connection.execute(statement(f"VACUUM (ANALYZE) {{tables}}.{table}", row.tables))
-        store_words(self._views)
 
     def repair(self, meaning: Meaning | None) -> CheckReport:
         def find() -> Findings:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ from postgres_server import new_address, remove_index
 
 from indexer import Document, Index
 from indexer.stores.addresses.open import open_store
-from indexer.stores.postgres import stored_words, words
+from indexer.stores.postgres import words
 from indexer.stores.postgres.address import parse_address
 from search import Searcher
 
@@ -221,114 +220,3 @@ def test_a_replica_is_used_where_the_next_cannot_be_written(
     assert sorted(uris) == ["e0", "e1", "e2", "e3"]
     assert "No space left on device" in notes[0]
     assert [len(ids) for ids in read] == [4]  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def texts_read(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
-    """How many texts were read, each time that some were; None for all."""
-    read: list[int | None] = []
-    texts = words._texts
-
-    def recorded(view: Any, analysis: Any, ids: Any) -> Any:
-        read.append(None if ids is None else len(ids))
-        return texts(view, analysis, ids)
-
-    monkeypatch.setattr(words, "_texts", recorded)
-    return read
-
-
-def _new_machine(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(path))
-
-
-def _in_tables(index: Index, query: str) -> list[Any]:
-    """Run a statement over the tables of an index, named `{t}`."""
-    address = parse_address(index.address)
-    with psycopg.connect(address.conninfo, autocommit=True) as connection:
-        ((tables,),) = connection.execute("SELECT tables FROM likewise.index WHERE name = %s", (address.index,))
-        cursor = connection.execute(query.format(t=tables))  # type: ignore[arg-type]
-        return cursor.fetchall() if cursor.description else []
-
-
-def test_a_machine_without_a_replica_takes_that_of_the_database(
-    index: Index, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts_read: list[int | None]
-) -> None:
-    monkeypatch.setattr(stored_words, "_PIECE_BYTES", 1000)
-    index.compact()
-    assert _in_tables(index, "SELECT count(*) > 10, max(length(content)) FROM {t}.words") == [(True, 1000)]
-    right = found(index.address, "pear number3")
-    assert texts_read == [None]  # by the writer alone
-    _new_machine(monkeypatch, tmp_path / "other")
-    assert found(index.address, "pear number3") == right
-    assert texts_read == [None]
-    index.add([Document("d9", "plum")], vectors=ROWS[:1])
-    _new_machine(monkeypatch, tmp_path / "third")
-    assert found(index.address, "plum") == (["d9"], ())
-    assert texts_read == [None, 1]
-
-
-def test_readers_that_download_at_the_same_time_all_have_the_words(
-    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts_read: list[int | None]
-) -> None:
-    index.compact()
-    right = found(index.address, "pear number3")
-    _new_machine(monkeypatch, tmp_path / "other")
-    download = words.download
-
-    def twice(view: Any, folder: Path, base: str) -> None:
-        """Another process finishes while this one downloads."""
-        download(view, folder, base)
-        download(view, folder, base)
-
-    monkeypatch.setattr(words, "download", twice)
-    assert found(index.address, "pear number3") == right
-    assert texts_read == [None]
-    assert [*tmp_path.rglob("*.tmp")] == []
-
-
-def test_words_are_stored_again_when_many_documents_have_changed(index: Index) -> None:
-    index.compact()
-    commit = "SELECT DISTINCT split_part(base, '-', 1)::int FROM {t}.words"
-    ((first,),) = _in_tables(index, commit)
-    index.add([Document("d9", "plum")], vectors=ROWS[:1])
-    index.compact()
-    assert _in_tables(index, commit) == [(first,)]
-    index.add([Document(f"e{i}", "plum pear") for i in range(4)], vectors=ROWS[:4])
-    index.compact()
-    ((second,),) = _in_tables(index, commit)
-    assert second > first
-    assert index.check().ok
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "UPDATE {t}.words SET content = 'x' WHERE file = 'documents.npy'",
-        "UPDATE {t}.words SET file = '../outside' WHERE file = 'commit'",
-        "UPDATE {t}.words SET base = '../../outside'",
-        "DELETE FROM {t}.words WHERE file = 'checksums.json'",
-        "UPDATE {t}.words SET analysis = 'another'",
-    ],
-)
-def test_damaged_words_of_the_database_are_not_used(
-    damage: str, index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts_read: list[int | None]
-) -> None:
-    index.compact()
-    right = found(index.address, "pear number3")
-    _in_tables(index, damage)
-    _new_machine(monkeypatch, tmp_path / "other")
-    assert found(index.address, "pear number3") == right
-    assert texts_read == [None, None]
-    assert [*tmp_path.rglob("outside")] == []
-
-
-def test_who_reads_documents_reads_their_words(index: Index) -> None:
-    role = f"reader_{secrets.token_hex(4)}"
-    _in_tables(index, f"CREATE ROLE {role}")
-    try:
-        _in_tables(index, f"GRANT SELECT ON {{t}}.document TO {role}")
-        index.compact()
-        assert _in_tables(index, f"SELECT has_table_privilege('{role}', '{{t}}.words', 'SELECT')") == [(True,)]
-    finally:
-        _in_tables(index, f"DROP OWNED BY {role}")
-        _in_tables(index, f"DROP ROLE {role}")
