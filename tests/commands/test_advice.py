@@ -459,14 +459,6 @@ def test_a_file_that_begins_with_a_dash_is_named(likewise: Callable[..., Any], c
 
 
 @pytest.mark.usefixtures("world")
-def test_an_extension_is_near_its_format(likewise: Callable[..., Any]) -> None:
-    for extension in ("md", ".MD"):
-        said = likewise("list", "x.index", "--where", f'format = "{extension}"')
-        assert said.err == f'likewise: warning: no document has format = "{extension}"; near: "markdown" (1)\n'
-    assert likewise("list", "x.index", "--where", 'format = "markdown"').out == "notes/a.md\tMoon\n"
-
-
-@pytest.mark.usefixtures("world")
 def test_a_reranker_that_is_not_here_can_be_left_out(
     likewise: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
