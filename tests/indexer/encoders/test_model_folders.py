@@ -137,13 +137,17 @@ def test_static_models_are_means_in_numpy(words: Tokenizer, tmp_path: Path, sent
     assert np.abs(CompiledEncoder.open(tmp_path / "compiled").encode(sentences) - wanted).max() < FLOAT32
 
 
-def test_a_static_model_needs_no_torch(words: Tokenizer, tmp_path: Path) -> None:
+def test_a_question_to_a_static_model_loads_no_torch(words: Tokenizer, tmp_path: Path) -> None:
     model = SentenceTransformer(modules=[StaticEmbedding(words, embedding_dim=8)], device="cpu")
-    model.save(str(tmp_path))
+    model.save(str(tmp_path / "model"))
+    with Index.create(tmp_path / "x.index", tmp_path / "model") as index:
+        index.add([Document("a", "the river bank")])
+    assert not (tmp_path / "x.index" / "encoder").exists()  # the model itself answers
     program = f"""
 import sys
-from indexer.encoders import load_encoder
-assert load_encoder({str(tmp_path)!r}).encode(["the river bank"]).shape == (1, 8)
+from search import Searcher
+with Searcher({str(tmp_path / "x.index")!r}) as searcher:
+    assert [hit.uri for hit in searcher.search("the river")] == ["a"]
 loaded = {{"torch", "transformers", "sentence_transformers"}} & set(sys.modules)
 assert not loaded, loaded
 """
