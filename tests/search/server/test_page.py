@@ -92,9 +92,8 @@ FILES = [
 @pytest.fixture(scope="module")
 def files(shared: TestClient) -> dict[str, Any]:
     first = shared.get("/")
-    version = re.search(r'src="(page/\w+)/', first.text)[1]  # type: ignore[index]
-    names = [file.name for file in FOLDER.iterdir() if file.name != "index.html"]
-    return {"index.html": first} | {name: shared.get(f"/{version}/{name}") for name in names}
+    paths = set(re.findall(r'(?:src|href)="(page/\w+/[\w.]+)"', first.text))
+    return {"index.html": first} | {Path(path).name: shared.get(f"/{path}") for path in paths}
 
 
 def test_files_have_their_type_and_the_policy(files: dict[str, Any]) -> None:
@@ -150,21 +149,20 @@ def test_no_file_parses_html_or_runs_text(files: dict[str, Any]) -> None:
     assert 'setTimeout("' not in "".join(answer.text for answer in files.values())
 
 
-def test_modules_import_each_other_in_one_version(files: dict[str, Any]) -> None:
-    """Every import is a relative address beside the module, which has the version of the module."""
-    modules = {name: answer.text for name, answer in files.items() if name.endswith(".js")}
-    statement = re.compile(r'import \{.*\} from "\./(\w+\.js)";')
-    imported = {
-        name: {statement.fullmatch(line)[1] for line in text.splitlines() if line.startswith("import")}  # type: ignore[index]
-        for name, text in modules.items()
-    }
-    assert set().union(*imported.values()) <= modules.keys()
-    assert re.findall(r"\bimport\(.*?\)", "".join(modules.values())) == ['import("./map.js")']
-    at_first = {*re.findall(r"page/\w+/(\w+\.js)", files["index.html"].text)}
-    assert at_first == {"early.js", "page.js"}
-    while more := set().union(*(imported[name] for name in at_first)) - at_first:
-        at_first |= more
-    assert modules.keys() - at_first == {"map.js", "picture.js"}  # most visits do without the map
+def test_every_module_is_in_one_of_the_three_scripts_once(shared: TestClient, files: dict[str, Any]) -> None:
+    assert files.keys() == {"index.html", "page.css", "early.js", "page.js", "icon.svg"}
+    early, main = files["early.js"].text, files["page.js"].text
+    later = shared.get(files["page.js"].url.path.replace("page.js", "map.js")).text
+    modules = [
+        [int(number) for number in re.findall(r"^const module(\d+) =", each, re.MULTILINE)]
+        for each in (early, main, later)
+    ]
+    count = len(list(FOLDER.glob("*.js")))
+    assert modules == [list(range(5)), list(range(5, count - 2)), [count - 2, count - 1]]
+    assert [("class MapView" in each, "class Picture" in each) for each in (main, later)] == [(False,) * 2, (True,) * 2]
+    assert main.count("import(") == 1
+    imported = [re.findall(r"^import .* from (.*);$", each, re.MULTILINE) for each in (early, main, later)]
+    assert imported == [[], ['"./early.js"'], ['"./page.js"']]
 
 
 def test_wheels_hold_the_files() -> None:

@@ -167,7 +167,7 @@ async function drawMap(index) {
   if (!index || state.view !== "map") return;
   if (!map) {
     try {
-      const { MapView } = await import("./map.js");
+      const { MapView } = (await import("./map.js")).default;
       map ??= new MapView(mapActions);
       map.offerFields(fields.fields, index.documents);
       drawMap(current());
