@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,6 +55,12 @@ def damage(pattern: str) -> Callable[[], object]:
         file.write_bytes(b"x" * 5000)
 
     return overwrite
+
+
+def unmark() -> None:
+    """Make the index one from before the first release."""
+    with closing(sqlite3.connect("x.index/catalog.db")) as catalog:
+        catalog.execute("PRAGMA application_id = 0")
 
 
 def own_vectors() -> None:
@@ -115,6 +123,14 @@ ADVICE = {
             r"move the folder away and index again: (likewise index \S+) SOURCE",
             ("{0} notes",),
             before=(delete("x.index/catalog.db"),),
+        ),
+    ),
+    " (likewise index {} SOURCE --rebuild replaces it)": (
+        Walk(
+            "search x.index frogs",
+            r"\((likewise index \S+) SOURCE (--rebuild) replaces it\)",
+            ("{0} notes {1}",),
+            before=(unmark,),
         ),
     ),
     "{} {} in this folder or above it: make one here with likewise index SOURCE, or name the INDEX first": (
