@@ -17,7 +17,7 @@ import click
 from indexer.errors import BadInput, ModelError, NotAnIndex, NoWords, in_shell
 from search.cli.arguments import options
 from search.cli.hits.hits import Presentation, folds, print_hits, stem_of
-from search.cli.terminal.output import quoted, say, shown, warn, warn_of
+from search.cli.terminal.output import printable, quoted, say, shown, warn, warn_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -226,7 +226,7 @@ class _Output:
         if self.paths_only:
             warn_of(hits.notes)
             for name in dict.fromkeys(shown(hit.path or hit.uri) for hit in hits):
-                say(name)
+                say(printable(name))
             return
         surroundings = self._surroundings(indexes, hits, first_rank)
         stem = stem_of(indexes.first.language)
