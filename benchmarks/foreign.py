@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -22,7 +23,6 @@ import numpy as np
 from lxml import html
 
 from benchmarks.data import folder_asked
-from benchmarks.derived import Collection, Text
 from benchmarks.fusion import left_out, read_legs
 from benchmarks.machine import machine
 from benchmarks.quality import collections
@@ -71,16 +71,19 @@ def _help_page(tree: html.HtmlElement) -> Iterator[tuple[str, str]]:
         yield heading.text_content(), " ".join(part.text_content() for part in area.iter("p", "h2", "h3", "h4"))
 
 
-def collection(package: Path) -> Collection:
-    """Return titles and texts of a package as a judged collection."""
+def write(package: Path, folder: Path) -> None:
+    """Write titles and texts of a package below a folder as a judged collection in BEIR form."""
     tidy = [(" ".join(title.split()), " ".join(text.split())[:TEXT_CHARACTERS]) for title, text in titled(package)]
     fit = {title: text for title, text in tidy if len(title.split()) >= 2 and len(text) >= 150}
     chosen = sorted(fit.items(), key=lambda item: hashlib.sha256(item[1].encode()).digest())[:MAX_DOCUMENTS]
-    ids = {f"d{number}": pair for number, pair in enumerate(chosen)}
-    documents = {id_: Text("", text) for id_, (_, text) in ids.items()}
-    origin = package.name.rpartition("-")[0]
-    titles = {id_: title for id_, (title, _) in ids.items()}
-    return Collection(f"{origin}/{package.name}", documents, titles, {id_: {id_: 1} for id_ in ids})
+    target = folder / package.name.rpartition("-")[0] / package.name
+    (target / "qrels").mkdir(parents=True, exist_ok=True)
+    texts = [{"_id": f"d{number}", "title": "", "text": text} for number, (_, text) in enumerate(chosen)]
+    titles = [{"_id": f"d{number}", "text": title} for number, (title, _) in enumerate(chosen)]
+    for name, rows in (("corpus.jsonl", texts), ("queries.jsonl", titles)):
+        (target / name).write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    grades = "".join(f"{row['_id']}\t{row['_id']}\t1\n" for row in texts)
+    (target / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{grades}", encoding="utf-8")
 
 
 def measured(path: Path, encoder: Encoder) -> tuple[list[float], list[float]]:
@@ -110,7 +113,7 @@ def measured(path: Path, encoder: Encoder) -> tuple[list[float], list[float]]:
 def main() -> None:
     if sys.argv[1:2] == ["make"]:
         for package in sorted(Path(sys.argv[2]).iterdir()):
-            collection(package).write(Path(sys.argv[3]))
+            write(package, Path(sys.argv[3]))
         return
     folder = folder_asked()
     encoder: Encoder = load_encoder("all-MiniLM-L6-v2")

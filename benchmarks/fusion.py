@@ -1,9 +1,9 @@
 """Ways to join words and meaning, on every judged collection (BEIR form) below folders: nDCG@10.
 
-`python -m benchmarks.fusion [FOLDER ...]`; the default is $LIKEWISE_EVAL_DATA/data. `benchmarks.derived` makes more
-collections. Words are BM25 over whole documents with the engine's own terms, dense the best passage; both are exact, so
-that the tables are about fusion alone. Nothing is learnt from the judgments of a collection. Vectors are kept in the
-cache of `likewise index`, so that a second run embeds nothing.
+`python -m benchmarks.fusion [FOLDER ...]`; the default is $LIKEWISE_EVAL_DATA/data. Words are BM25 over whole documents
+with the engine's own terms, dense the best passage; both are exact, so that the tables are about fusion alone. Nothing
+is learnt from the judgments of a collection. Vectors are kept in the cache of `likewise index`, so that a second run
+embeds nothing.
 """
 
 from __future__ import annotations

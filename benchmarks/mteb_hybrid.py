@@ -1,9 +1,9 @@
 """Our hybrid mode beside mteb's hybrid baselines over the same legs, on every judged collection: nDCG@10.
 
-`python -m benchmarks.mteb_hybrid [FOLDER ...]`; the default is $LIKEWISE_EVAL_DATA/data, and `benchmarks.derived` makes
-more collections. The legs are the modes words and dense of one index, through our adapter for mteb. mteb joins their
-100 best documents by RRF (reciprocal rank fusion), DBSF (distribution-based score fusion) and RSF (relative score
-fusion), each with equal weights. Vectors are kept in the cache of `likewise index`.
+`python -m benchmarks.mteb_hybrid [FOLDER ...]`; the default is $LIKEWISE_EVAL_DATA/data. The legs are the modes words
+and dense of one index, through our adapter for mteb. mteb joins their 100 best documents by RRF (reciprocal rank
+fusion), DBSF (distribution-based score fusion) and RSF (relative score fusion), each with equal weights. Vectors are
+kept in the cache of `likewise index`.
 """
 
 from __future__ import annotations

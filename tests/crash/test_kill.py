@@ -6,8 +6,8 @@ import random
 from pathlib import Path
 
 import pytest
+from killed_writer import DIMENSIONS, Contents, run
 
-from benchmarks.kill import DIMENSIONS, Contents, run
 from indexer import Index
 from indexer.stores.local.disk.failpoint import STEPS
 

@@ -34,7 +34,7 @@ from indexer.errors import ModelError
 from indexer.records import Vector
 
 _BATCH_TOKENS = 1024
-"""Tokens of one batch. The sentences of ten hits take 60 ms, and 100 ms in batches of 4,096 (benchmarks.sentences)."""
+"""Tokens of one batch. The sentences of ten hits take 60 ms, and 100 ms in batches of 4,096."""
 
 _WIDTH = 16
 """Texts are padded to multiples of this many tokens, because OpenVINO prepares its kernels for each new shape."""

@@ -1,9 +1,7 @@
-"""A writer killed by SIGKILL at every named step and at random moments; then nothing acknowledged may be missing.
+"""A writer that is killed by SIGKILL, and what has to be true afterwards.
 
-    python -m benchmarks.kill [KILLS]      default: 200
-
-The writer adds, replaces, removes, seals and compacts, and says before and after each what it does. Whatever was
-acknowledged has to be there and found by its own vector, what was under way is there as a whole or not at all.
+The writer is this file, run as a program: it adds, replaces, removes, seals and compacts, and prints each operation
+before and after it. Acknowledged operations must be there. The operation under way is there as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -13,8 +11,6 @@ import os
 import random
 import subprocess
 import sys
-import tempfile
-import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +22,6 @@ from indexer import Document, Index
 from indexer.indexing.core import IndexCore
 from indexer.stores.local import seal
 from indexer.stores.local.catalog.views import Views
-from indexer.stores.local.disk.failpoint import STEPS
 from indexer.stores.local.words import files as word_files
 from search import Searcher
 
@@ -37,13 +32,13 @@ Contents = dict[str, int]
 
 
 def vector(uri: str, version: int) -> NDArray[np.float32]:
-    """A document's own vector; text and vector of a version tell of each other."""
+    """Return the vector that belongs to a version of a document."""
     row = np.random.default_rng(zlib.crc32(f"{uri} {version}".encode())).normal(size=DIMENSIONS)
     return np.asarray(row / np.linalg.norm(row), np.float32)
 
 
 def operations(seed: int, state: Contents) -> Iterator[tuple[str, Contents, list[str]]]:
-    """For ever: what to do next, the documents to write with their versions, and the uris to remove."""
+    """Yield operations without end: the name, the documents to write with their versions, and the uris to remove."""
     chance = random.Random(seed)
     number = max((int(uri.split()[1]) for uri in state), default=0)
     while True:
@@ -70,12 +65,12 @@ def applied(state: Contents, put: Contents, remove: list[str]) -> Contents:
 
 
 def write(folder: Path, seed: int) -> None:
-    """The process that is killed."""
+    """Work until the process is killed."""
     with IndexCore.open(folder) as core:
         index = Index(core)
         state = contents(index)
         for what, put, remove in operations(seed, state):
-            print(json.dumps(["begin", what, put, remove]), flush=True)
+            print(json.dumps(["begin", what, put, remove]), flush=True)  # noqa: T201
             if put:
                 documents = [Document(uri, f"{uri} version {version}") for uri, version in put.items()]
                 index.add(documents, vectors=np.stack([vector(*item) for item in put.items()]))
@@ -89,7 +84,7 @@ def write(folder: Path, seed: int) -> None:
             state.update(put)
             for uri in remove:
                 del state[uri]
-            print(json.dumps(["done"]), flush=True)
+            print(json.dumps(["done"]), flush=True)  # noqa: T201
 
 
 def contents(index: Index) -> Contents:
@@ -97,13 +92,13 @@ def contents(index: Index) -> Contents:
 
 
 def run(folder: Path, state: Contents, seed: int, *, step: str = "", after: float = 20) -> Contents:
-    """Let a writer work until it dies at a step, or is killed after some seconds; what is there has to be right.
+    """Let a writer work until it dies at a step, or is killed after some seconds. Return the documents that are left.
 
     Raises:
         AssertionError: something acknowledged is missing, half a change is visible, or check finds a problem.
     """
-    environment = {**os.environ, "LIKEWISE_KILL_AT": step, "PYTHONPATH": str(Path(__file__).parent.parent)}
-    command = [sys.executable, "-m", "benchmarks.kill", "write", str(folder), str(seed)]
+    environment = {**os.environ, "LIKEWISE_KILL_AT": step, "PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [sys.executable, __file__, str(folder), str(seed)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         try:
             output, _ = process.communicate(timeout=after)
@@ -145,25 +140,5 @@ def verify(folder: Path, allowed: list[Contents]) -> Contents:
     return found
 
 
-def main(kills: int) -> int:
-    begun = time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="likewise-kill-") as parent:
-        folder = Path(parent) / "killed.index"
-        Index.create(folder, dimensions=DIMENSIONS).close()
-        state: Contents = {}
-        chance = random.Random(0)
-        for number in range(kills):
-            if number % 2:
-                state = run(folder, state, number, after=chance.uniform(1.2, 3))
-            else:
-                step = STEPS[number // 2 % len(STEPS)]
-                state = run(folder, state, number, step=f"{step}:{chance.randint(1, 4)}")
-    print(f"| kills survived | {kills} |\n| documents at the end | {len(state)} |")
-    print(f"| seconds | {time.perf_counter() - begun:.0f} |")
-    return 0
-
-
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["write"]:
-        write(Path(sys.argv[2]), int(sys.argv[3]))
-    sys.exit(main(int((sys.argv[1:] or ["200"])[0])))
+    write(Path(sys.argv[1]), int(sys.argv[2]))
