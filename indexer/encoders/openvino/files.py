@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from indexer.encoders.recipes.recipe import Recipe
 from indexer.errors import ModelError
 
 GRAPH, TOKENIZER, RECIPE = "encoder.xml", "tokenizer.json", "recipe.json"
@@ -48,6 +49,7 @@ def damage(folder: Path) -> str | None:
     try:
         sums, *_ = read_manifest(folder)
         verify(folder, list(sums), sums)
+        Recipe.from_json((folder / RECIPE).read_text(encoding="utf-8"))
     except ModelError as error:
         return str(error)
     return None

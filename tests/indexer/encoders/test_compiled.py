@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import random
 import shutil
 import subprocess
@@ -26,6 +28,7 @@ from indexer.encoders import Encoder, load_encoder
 from indexer.encoders.compilation import export, graph
 from indexer.encoders.compilation.export import compile_encoder
 from indexer.encoders.openvino.encoder import CompiledEncoder
+from indexer.encoders.openvino.kept import keep, kept_folder, take_kept
 from indexer.encoders.recipes.recipe import POOLINGS, Combine, Pooling
 from indexer.encoders.torch.pooling import pool
 from indexer.errors import ModelError, NothingKnown, TextTooLong
@@ -60,6 +63,7 @@ from pathlib import Path
 def refuse(*_): raise AssertionError("a connection was opened")
 socket.socket.connect = socket.getaddrinfo = refuse
 from indexer.encoders.openvino.encoder import CompiledEncoder
+from indexer.encoders.openvino.kept import keep, kept_folder, take_kept
 encoder = CompiledEncoder.open(Path({str(compiled)!r}), Path({str(tmp_path)!r}))
 assert encoder.encode(["how do vaccines work"], role="query").shape == (1, 384)
 loaded = {{"torch", "transformers", "sentence_transformers", "huggingface_hub"}} & set(sys.modules)
@@ -118,6 +122,23 @@ def test_a_changed_file_is_refused(compiled: Path, tmp_path: Path, name: str) ->
     (folder / name).unlink()
     with pytest.raises(ModelError, match="compile"):
         CompiledEncoder.open(folder, tmp_path / "cache")
+
+
+def test_a_kept_encoder_whose_recipe_cannot_be_read_is_replaced(
+    compiled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    recipe = CompiledEncoder.open(compiled, tmp_path / "blobs").recipe
+    kept = shutil.copytree(compiled, kept_folder(recipe))
+    foreign = json.dumps(json.loads(recipe.to_json()) | {"colour": "blue"})
+    (kept / "recipe.json").write_text(foreign)
+    manifest = json.loads((kept / "manifest.json").read_text())
+    manifest["sha256"]["recipe.json"] = hashlib.sha256(foreign.encode()).hexdigest()
+    (kept / "manifest.json").write_text(json.dumps(manifest))
+    assert not take_kept(recipe, tmp_path / "encoder")
+    keep(recipe, compiled)
+    assert take_kept(recipe, tmp_path / "encoder")
+    assert CompiledEncoder.open(tmp_path / "encoder", tmp_path / "blobs").recipe == recipe
 
 
 def test_check_reports_a_damaged_encoder_and_repair_compiles_it_again(
