@@ -38,7 +38,7 @@ def stored(folder: Path) -> list[tuple[str, int, int, np.ndarray]]:
     """(uri, start, end, vector) of every passage, in the order they were added, read with sqlite3 alone."""
     with sqlite3.connect(f"file:{folder}/catalog.db?mode=ro", uri=True) as catalog:
         rows = catalog.execute(
-            "SELECT d.uri, p.start, p.end, p.vector"
+            "SELECT d.uri, p.start, p.stop, p.vector"
             " FROM passage p JOIN document d ON d.id = p.document_id ORDER BY p.id"
         ).fetchall()
     catalog.close()
