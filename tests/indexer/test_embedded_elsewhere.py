@@ -130,7 +130,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_stored(tmp_path: Path, make
 
 
 def test_a_text_that_the_model_cannot_read_has_no_passages(tmp_path: Path, encoder: WordEncoder) -> None:
-    encoded = Document("a", b64encode(bytes(range(256)) * 4).decode())
+    encoded = Document("a", b64encode(bytes(range(256)) * 8).decode())
     with Index.create(tmp_path / "x.index", encoder) as index:
         (embedded,) = index.embedder.embed(encoded)
         assert embedded.spans == ()
