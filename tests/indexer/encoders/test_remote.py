@@ -609,7 +609,6 @@ def test_an_index_from_the_shell_from_beginning_to_end(
     assert "bread.txt" in shell("search", index, "bread oven", "-k", "1").out
     described = json.loads(shell("info", index, "--json").out)
     assert (described["model"], described["dimensions"]) == (fake.address, WIDTH)
-    assert described["runtime"] is None
     asked = len(fake.requests)
     assert '"unchanged": 2' in shell("index", index, tmp_path / "moon.txt", tmp_path / "bread.txt", "--json").out
     assert len(fake.requests) == asked
