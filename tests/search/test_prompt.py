@@ -17,9 +17,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-# The command line with the word encoder in place of any model.
+# The command line with the word encoder in place of any model. The terminal controls the process, so that Ctrl-C reaches it.
 PROGRAM = """
-import sys
+import fcntl, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 sys.path[:0] = [{root!r}, {root!r} + "/tests"]
 import word_encoder
 from indexer.encoders import registry
@@ -135,7 +136,9 @@ def test_questions_pages_modes_filters_and_hits(terminal: Terminal, here: Path) 
     terminal.ask(":similar 1\r", " 2  ")
     terminal.ask(":filter size < 1\r", "no ")
     terminal.ask(":nonsense\r", "not a command")
-    terminal.ask("half typed" + CTRL_C, "? ")
+    terminal.read("? ")
+    terminal.ask("half typed", "half typed")  # earlier, Ctrl-C would discard the prompt itself
+    terminal.ask(CTRL_C, "? ")
     terminal.ask("half" + "\x08" * 4 + ":next\r", "no hits to go on from")
     assert terminal.end() == 0
     history = here / "STATE" / "likewise" / "history"
