@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-# The command line with the word encoder in place of any model. The terminal controls the process, so that Ctrl-C reaches it.
+# The command line with the word encoder in place of any model. The terminal controls the process: Ctrl-C reaches it.
 PROGRAM = """
 import fcntl, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
@@ -52,11 +52,15 @@ class Terminal:
     def type(self, text: str) -> None:
         os.write(self._master, text.encode())
 
-    def read(self, until: str, seconds: float = 30) -> str:
-        """Return what is written up to a text, and the text."""
-        deadline = time.monotonic() + seconds
+    def read(self, until: str, again: str = "") -> str:
+        """Return what is written up to a text, and the text. Type `again` every second until the text comes."""
+        deadline = time.monotonic() + 30
+        typed = time.monotonic()
         while until not in self._unread:
             assert time.monotonic() < deadline, f"{until!r} does not come after {self._unread!r}"
+            if again and time.monotonic() > typed + 1:
+                self.type(again)
+                typed = time.monotonic()
             ready, _, _ = select.select([self._master], [], [], 0.2)
             if ready:
                 try:
@@ -138,7 +142,7 @@ def test_questions_pages_modes_filters_and_hits(terminal: Terminal, here: Path) 
     terminal.ask(":nonsense\r", "not a command")
     terminal.read("? ")
     terminal.ask("half typed", "half typed")  # earlier, Ctrl-C would discard the prompt itself
-    terminal.ask(CTRL_C, "? ")
+    terminal.read("? ", again=CTRL_C)  # Python notices it only if it waits for a key already
     terminal.ask("half" + "\x08" * 4 + ":next\r", "no hits to go on from")
     assert terminal.end() == 0
     history = here / "STATE" / "likewise" / "history"
