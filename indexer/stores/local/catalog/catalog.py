@@ -152,7 +152,7 @@ class Catalog:
         failpoint("commit.acknowledged")
 
     def initialise(self, settings: Settings) -> None:
-        with self._errors():
+        with self._errors(), self._db.atomic() as db:
             rows = {
                 **to_rows(settings),
                 "generation": "0",
@@ -161,7 +161,7 @@ class Catalog:
                 "finished_run": "0",
                 "history": secrets.token_hex(8),
             }
-            _set(self._db, rows)
+            _set(db, rows)
         self._acknowledge(self._generation())
 
     def set(self, name: str, value: str) -> None:

@@ -38,7 +38,14 @@ LOCK_TIMEOUT_SECONDS = 60
 """Maximum seconds that a write waits for SQLite's own lock, which others hold only briefly."""
 
 
+class _WritingDatabase(Database):
+    """The database of an SQLite that has ON CONFLICT."""
+
+    supports_on_conflict = True
+    """Without this value, sqlite-utils creates and drops a table in the catalog to find it out."""
+
+
 def open_for_writing(catalog: Path) -> Database:
     """Open a catalog in autocommit mode, or make an empty one. Plugins of sqlite-utils are not loaded."""
     connection = sqlite3.connect(catalog, isolation_level=None, check_same_thread=False, timeout=LOCK_TIMEOUT_SECONDS)
-    return Database(connection, recursive_triggers=False, execute_plugins=False)
+    return _WritingDatabase(connection, recursive_triggers=False, execute_plugins=False)
