@@ -236,7 +236,7 @@ def _rank(parts: Sequence[_Part], query: Query, depth: int) -> list[Hits]:
             answers.append(replace(hits, hits=tuple(_of_part(part, hits, statistics.get(part.model)))))
         except NoWords as error:
             no_words.append(error)
-            answers.append(replace(nothing, notes=(str(error),)))
+            answers.append(replace(nothing, notes=(*nothing.notes, str(error))))
     if len(no_words) == len(parts):
         raise no_words[0]
     return answers

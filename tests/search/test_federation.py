@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from opened import writer_of
 from word_encoder import WordEncoder
 
 from indexer import Document, Index
@@ -210,6 +211,19 @@ def test_conditions_hold_in_every_index(
             assert 0 < alone.matched < 240
     nothing = asked(2, Query("+word1 +nothing word3", literal=False))
     assert nothing.notes == ("read as conditions: +word1, +nothing",)
+
+
+def test_an_index_without_words_of_the_question_keeps_its_other_notes(tmp_path: Path, encoder: WordEncoder) -> None:
+    for language in ("en", "de"):
+        with Index.create(tmp_path / f"{language}.index", encoder, language=language) as index:
+            index.add([Document(language, "the moon")])
+            if language == "en":
+                writer_of(index).set("lost", "3")
+    hits = search_indexes([tmp_path / "en.index", tmp_path / "de.index"], Query("the", mode="words"))
+    assert [hit.uri for hit in hits] == ["de"]
+    lost, no_words = hits.notes
+    assert "the last 3 commits are missing" in lost
+    assert "has only words that are too common to search by" in no_words
 
 
 DATED = [
