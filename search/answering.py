@@ -20,6 +20,7 @@ from indexer.stores.port import FieldValues
 from indexer.stores.reading.snapshot import Snapshot
 from search.conditions import note_on_conditions
 from search.examples import with_examples
+from search.fusion import CosineStatistics
 from search.hits import Hits
 from search.missing_values import COMPARED_VALUES, may_have_notes, notes_on_values
 from search.newer import Newer, Weights
@@ -59,6 +60,7 @@ class Answering:
     Attributes:
         ranker: ranks, and embeds questions.
         unknown_fields: as in `Searcher`.
+        statistics: if given, dense scores are the z-scores by these statistics.
         deadline: of the questions of one caller.
         ahead: a question of this caller that is being embedded.
         kept: values of the last commit.
@@ -66,6 +68,7 @@ class Answering:
 
     def __init__(self, ranker: Ranker, unknown_fields: UnknownFields) -> None:
         self.ranker, self.unknown_fields = ranker, unknown_fields
+        self.statistics: CosineStatistics | None = None
         self.deadline: Deadline = NEVER
         self.ahead: AskedQuestion | None = None
         self.kept = _OfCommit()
@@ -91,7 +94,7 @@ class Answering:
             newer = Newer.read(query.newer)
             newer.check(snapshot.fields, unknown_is_error=self.unknown_fields == "error")
             weights = newer.weigh(snapshot, condition)
-        hits = self.ranker.rank(snapshot, query, vector, k, condition, weights)
+        hits = self.ranker.rank(snapshot, query, vector, k, condition, weights, self.statistics)
         notes = list(hits.notes)
         if condition is not None:
             notes += self.notes_on(snapshot, condition, hits.matched > 0)

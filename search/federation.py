@@ -9,15 +9,12 @@ the distance of its cosine from the mean cosine of this question and all indexes
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike, fspath
-from typing import Any
-
-import numpy as np
 
 from indexer.errors import BadInput, FilterError, NoWords
 from indexer.filters.tree import Compare, Condition, Exists, In, Type, Under, Where, conditions
@@ -32,7 +29,7 @@ from search.conditions import note_on_conditions
 from search.explain import add_sentences
 from search.families import Words, best_families, words_of_passage
 from search.fusion import CosineStatistics
-from search.hits import Hit, Hits, family_members
+from search.hits import Hit, Hits, family_members, in_index
 from search.index_names import addresses_by_name, name_of
 from search.newer import Newer, Weights, median_of
 from search.query import Query, as_query
@@ -232,8 +229,9 @@ def _rank(parts: Sequence[_Part], query: Query, depth: int) -> list[Hits]:
         try:
             asked = copy(part.answering)
             asked.unknown_fields = "empty"  # what one index lacks may be in another
+            asked.statistics = statistics.get(part.model)
             hits = asked.ranked(part.snapshot, part.query, part.vector, depth, part.weights)
-            answers.append(replace(hits, hits=tuple(_of_part(part, hits, statistics.get(part.model)))))
+            answers.append(replace(hits, hits=tuple(in_index(hit, part.name) for hit in hits)))
         except NoWords as error:
             no_words.append(error)
             answers.append(replace(nothing, notes=(*nothing.notes, str(error))))
@@ -267,27 +265,6 @@ def _cosine_statistics(parts: Sequence[_Part]) -> dict[str, CosineStatistics]:
         )
         for model, same in models.items()
     }
-
-
-def _of_part(part: _Part, hits: Hits, statistics: CosineStatistics | None) -> Iterator[Hit]:
-    """Yield hits with the name of their index and with scores that can be compared.
-
-    Args:
-        statistics: dense hits get the z-scores by these statistics; without them the scores stay.
-    """
-    scores = [hit.score for hit in hits]
-    if statistics is not None and part.vector is not None:
-        scores = statistics.z_scores(part.vector, np.array(scores)).tolist()
-    for hit, score in zip(hits, scores, strict=True):
-        # The reasons are made when they are read: for most hits that is never.
-        yield replace(hit, score=score, index=part.name, why=partial(_reasons, hit, score))  # type: ignore[arg-type]
-
-
-def _reasons(hit: Hit, score: float) -> Mapping[str, Any] | None:
-    """Return the reasons of a hit with the score that it has among the hits of all indexes."""
-    if hit.why is None or score == hit.score:
-        return hit.why
-    return {**hit.why, "contributions": {"cosine": score}}
 
 
 def _merge(parts: Sequence[_Part], query: Query) -> Hits:

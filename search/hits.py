@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, overload
 
 from indexer.stores.port import Passage
@@ -107,6 +107,11 @@ class Hit:
             why=why,  # type: ignore[arg-type]  # made when it is read
             **family_members((passage.uri, None), [(uri, None) for uri in family]),
         )
+
+
+def in_index(hit: Hit, name: str) -> Hit:
+    """Return a hit with the name of its index. Its reasons are still made when they are first read."""
+    return replace(hit, index=name, why=vars(hit)["_why"])
 
 
 def family_members(own: tuple[str, str | None], others: Sequence[tuple[str, str | None]]) -> dict[str, Any]:

@@ -81,10 +81,15 @@ def rank_dense(
     unit: Unit,
     exact: bool,
     conditions: Conditions = (),
+    statistics: CosineStatistics | None = None,
 ) -> Ranked:
-    """Return the k best units by cosine."""
+    """Return the k best units by cosine. With statistics, the scores are the z-scores of the cosines."""
     ranking = snapshot.dense(vector, k, where, unit, exact, conditions)
-    return _of_one_leg(ranking, "cosine", ranking.scores, None, float(ranking.scores.max(initial=-1.0)))
+    ranked = _of_one_leg(ranking, "cosine", ranking.scores, None, float(ranking.scores.max(initial=-1.0)))
+    if statistics is None:
+        return ranked
+    scores, (bound,) = (statistics.z_scores(vector, each) for each in (ranked.scores, np.array([ranked.bound])))
+    return replace(ranked, scores=scores, contributions={"cosine": scores}, bound=float(bound))
 
 
 def rank_words(

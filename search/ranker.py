@@ -80,6 +80,7 @@ class Ranker:
         k: int,
         where: Where | None,
         weights: Weights | None = None,
+        statistics: CosineStatistics | None = None,
     ) -> Hits:
         """Return the k best units for a question.
 
@@ -87,6 +88,7 @@ class Ranker:
             vector: the question as a unit row (dimensions,); not needed in words mode.
             where: the filter to rank with, in place of the query's.
             weights: of the documents, for newer ones first.
+            statistics: in dense mode, the scores are the z-scores of the cosines by these statistics.
 
         Raises:
             NoWords: in words mode, the question has no word to search by.
@@ -102,7 +104,7 @@ class Ranker:
                 return modes.rank_words(snapshot, text, depth, where, unit, conditions)
             assert vector is not None
             if mode == "dense":
-                return modes.rank_dense(snapshot, vector, depth, where, unit, exact, conditions)
+                return modes.rank_dense(snapshot, vector, depth, where, unit, exact, conditions, statistics)
             scored = self.score_candidates(snapshot, query, vector, depth, where)
             if not scored.candidates.terms and text:
                 notes[:] = [f"the question {text[:40]!r} has no word to search by: ranked by meaning alone"]

@@ -282,6 +282,24 @@ def test_a_field_of_different_types_is_compared_as_in_one_index(halves: Any, whe
         assert ({hit.uri for hit in hits}, hits.matched) == ({hit.uri for hit in expected}, expected.matched)
 
 
+def test_newer_weighs_the_z_scores_of_several_models(tmp_path: Path, make_encoder: Callable[..., WordEncoder]) -> None:
+    for name, model in (("a", make_encoder()), ("b", make_encoder(name="other words", weights="2"))):
+        with Index.create(tmp_path / f"{name}.index", model=model) as index:
+            dates = [f"{2000 + number % 23}-01-01" for number in range(60)]
+            texts = [f"word{number} word{number % 3}" for number in range(60)]
+            index.add([Document(f"{name}{n}", texts[n], metadata={"sent": dates[n]}) for n in range(60)])
+    indexes = [tmp_path / "a.index", tmp_path / "b.index"]
+    z_scores = {hit.uri: hit.score for hit in search_indexes(indexes, Query("word7 word1", 120))}
+    hits = search_indexes(indexes, Query("word7 word1", 120, newer="5y:sent"))
+    weights = [1 if hit.why is None or z_scores[hit.uri] <= 0 else hit.why["newer"] for hit in hits]
+    expected = [z_scores[hit.uri] * weight for hit, weight in zip(hits, weights, strict=True)]
+    assert (len(hits), min(expected) < 0, 0 < min(weights) < 1) == (120, True, True)
+    assert [hit.score for hit in hits] == pytest.approx(expected) == sorted(expected, reverse=True)
+    assert [hit.why["contributions"]["cosine"] for hit in hits if hit.why] == pytest.approx(expected)
+    few = search_indexes(indexes, Query("word7 word1", 5, newer="5y:sent"))
+    assert [hit.score for hit in few] == pytest.approx(expected[:5])
+
+
 def changed(**words: str) -> str:
     """Twenty words, some of which are others; the name of each is its position."""
     return " ".join(words.get(f"at{position}", f"w{position}") for position in range(20))
