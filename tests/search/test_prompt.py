@@ -163,6 +163,29 @@ def test_earlier_questions_come_back(terminal: Terminal, here: Path) -> None:
         again.close()
 
 
+def test_two_prompts_at_once_keep_their_questions_also_if_one_is_killed(terminal: Terminal, here: Path) -> None:
+    other = Terminal("search", ".likewise", "-k", "1", "--mode", "words", cwd=here)
+    try:
+        other.read("Ctrl-D ends")
+        terminal.ask("pear\r", " 2  ")
+        other.ask("moon\r", " 1  ")
+        other.process.kill()
+        terminal.ask("\rmoon pear\r", " 2  ")
+        assert terminal.end() == 0
+    finally:
+        other.close()
+    assert (here / "STATE" / "likewise" / "history").read_text().split("\n") == ["pear", "moon", "moon pear", ""]
+
+
+def test_a_question_that_cannot_be_kept_is_answered(terminal: Terminal, here: Path) -> None:
+    history = here / "STATE" / "likewise" / "history"
+    terminal.read("? ")
+    history.unlink()
+    history.mkdir()
+    assert "this question is not kept" in terminal.ask("pear\r", " 2  ")
+    assert terminal.end() == 0
+
+
 def test_without_a_terminal_a_question_is_needed(likewise: Callable[..., Any], here: Path) -> None:
     said = likewise("search")
     assert said.code == 2

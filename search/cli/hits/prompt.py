@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -70,20 +69,21 @@ class Prompt:
         threading.Thread(target=self._warm, name="likewise encoder", daemon=True).start()
         documents = count_of(len(self._searcher), "document")
         say(f"{shown(self._searcher.address)}: {documents}; :help names the commands, Ctrl-D ends")
-        with _history():
-            while True:
-                try:
-                    filtered = f", {self._where}" if self._where else ""
-                    if (line := input(f"{self._mode}{filtered}? ").strip()) == ":quit":
-                        return
-                    self._obey(line)
-                except LikewiseError as error:
-                    say(f"{in_shell(error)}{getattr(error, 'caret', '')}")
-                except KeyboardInterrupt:  # Ctrl-C leaves the line, as in shells
-                    say("")
-                except EOFError:
-                    say("")
+        keep = _open_history()
+        while True:
+            try:
+                filtered = f", {self._where}" if self._where else ""
+                keep(line := input(f"{self._mode}{filtered}? "))
+                if line.strip() == ":quit":
                     return
+                self._obey(line.strip())
+            except LikewiseError as error:
+                say(f"{in_shell(error)}{getattr(error, 'caret', '')}")
+            except KeyboardInterrupt:  # Ctrl-C leaves the line, as in shells
+                say("")
+            except EOFError:
+                say("")
+                return
 
     def _warm(self) -> None:
         """Load the encoder while the first question is typed."""
@@ -179,12 +179,13 @@ def history_file() -> Path:
     return state_folder() / "history"
 
 
-@contextmanager
-def _history() -> Iterator[None]:
-    """Give the lines of earlier sessions to readline, and keep those of this one."""
+def _open_history() -> Callable[[str], None]:
+    """Give the lines of earlier sessions to readline. Return a function that keeps the line that was just typed."""
     import readline
 
     file = history_file()
+    # Some libraries cannot append. With them, the last session to write replaces the lines of other sessions.
+    append = getattr(readline, "append_history_file", lambda _, path: readline.write_history_file(path))
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
@@ -193,9 +194,13 @@ def _history() -> Iterator[None]:
             readline.read_history_file(file)
     except OSError as error:
         warn(f"{file}: {error.strerror}; the questions of this session are not kept")
-        yield
-        return
-    try:
-        yield
-    finally:
-        readline.write_history_file(file)
+        return lambda _: None
+
+    def keep(line: str) -> None:
+        try:
+            if line:  # readline has no empty lines
+                append(1, file)
+        except OSError as error:
+            warn(f"{file}: {error.strerror}; this question is not kept")
+
+    return keep
