@@ -119,6 +119,11 @@ def _load_request(spec: RecipeSpec, runtime: Runtime) -> Encoder:
             for_questions = dataclasses.replace(runtime, precision="auto")
             documents = _computed(dataclasses.replace(spec, route="document"), runtime)
             questions = _computed(dataclasses.replace(spec, route="query"), for_questions)
+            if (width := questions.recipe.dimensions) != documents.recipe.dimensions:
+                raise ModelError(
+                    f"model {spec.model!r} gives questions {width} dimensions and documents "
+                    f"{documents.recipe.dimensions}, so that no question can be compared: choose another model"
+                )
             recipe = dataclasses.replace(documents.recipe, question=questions.recipe)
             return TwoModels(recipe, questions, lambda: documents)
     return _computed(spec, runtime)

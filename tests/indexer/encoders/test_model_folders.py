@@ -222,6 +222,16 @@ def test_documents_of_a_router_are_cut_by_their_own_route(
         assert np.abs(encoder.encode(["the river bank"], role=role) - wanted).max() < FLOAT32  # type: ignore[arg-type]
 
 
+def test_a_router_whose_routes_differ_in_dimensions_is_refused(
+    tiny: Callable[[str], Path], words: Tokenizer, tmp_path: Path
+) -> None:
+    documents = [Transformer(str(tiny("bert"))), Pooling(48)]
+    router = Router.for_query_document([StaticEmbedding(words, embedding_dim=8)], documents)
+    SentenceTransformer(modules=[router], device="cpu").save(str(tmp_path))
+    with pytest.raises(ModelError, match="gives questions 8 dimensions and documents 48"):
+        load_encoder(tmp_path)
+
+
 def test_a_router_is_two_models_of_one_index(tiny: Callable[[str], Path], words: Tokenizer, tmp_path: Path) -> None:
     documents = [Transformer(str(tiny("bert")), max_seq_length=20), Pooling(48)]
     router = Router.for_query_document([StaticEmbedding(words, embedding_dim=48)], documents)
