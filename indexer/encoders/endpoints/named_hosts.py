@@ -7,6 +7,7 @@ A host is named by giving the address of an endpoint as a model to `likewise ind
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
@@ -38,8 +39,13 @@ def name_host(model: object) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         # The mode of the draft is 0600: only this user may read the file.
         with NamedTemporaryFile("w", dir=path.parent, prefix=f".{_FILE}-", encoding="utf-8", delete=False) as draft:
-            json.dump({"hosts": sorted({*hosts, host})}, draft, indent=1)
-        Path(draft.name).replace(path)
+            try:
+                json.dump({"hosts": sorted({*hosts, host})}, draft, indent=1)
+                draft.flush()
+                os.fsync(draft.fileno())
+                Path(draft.name).replace(path)
+            finally:
+                Path(draft.name).unlink(missing_ok=True)
     except OSError as error:
         raise storage_error(
             f"{path} cannot be written ({error.strerror}): {host} is recorded there before it is asked; "

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import email.utils
+import errno
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -26,6 +28,7 @@ from indexer.encoders.endpoints.remote import PROBE, CharacterCounter
 from indexer.encoders.recipes.recipe import RecipeSpec
 from indexer.errors import (
     BadInput,
+    DiskFull,
     EndpointUnavailable,
     ModelError,
     NothingKnown,
@@ -586,6 +589,17 @@ def test_a_broken_or_unwritable_file_of_hosts_is_an_error_that_says_so(user: Pat
     user.symlink_to("nowhere")
     with pytest.raises(StorageError, match="cannot be written"):
         name_host("http://host/v1#m")
+
+
+def test_a_host_that_cannot_be_written_leaves_no_draft(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    name_host("http://one/v1#m")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(DiskFull, match="cannot be written"):
+        name_host("http://two/v1#m")
+    assert ([path.name for path in user.iterdir()], named_hosts()) == (["hosts.json"], {"http://one:80"})
 
 
 # whole indexes
