@@ -1,6 +1,7 @@
 """The folders of this user for likewise. They may not exist yet.
 
-A variable of the XDG Base Directory Specification names them. Without it they are where each platform has them.
+A variable of the XDG Base Directory Specification names them. Without it they are where each platform has them. The
+functions raise StorageError if a user without a home folder has not set the variable.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+
+from indexer.errors import StorageError
 
 
 def cache_folder() -> Path:
@@ -27,5 +30,8 @@ def state_folder() -> Path:
 def _folder(variable: str, on_linux: str, on_macos: str) -> Path:
     named = Path(os.environ.get(variable, ""))
     if not named.is_absolute():  # the specification ignores a relative path
-        named = Path.home() / (on_macos if sys.platform == "darwin" else on_linux)
+        try:
+            named = Path.home() / (on_macos if sys.platform == "darwin" else on_linux)
+        except RuntimeError as error:
+            raise StorageError(f"this user has no home folder: set HOME, or {variable}, to a folder") from error
     return named / "likewise"

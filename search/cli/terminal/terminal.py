@@ -8,7 +8,6 @@ import shutil
 import sys
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -97,7 +96,7 @@ def short_path(path: str) -> str:
     Each can be pasted into a command in the working folder.
     """
     forms = [path, shown(path)]
-    home = str(Path.home())
+    home = os.path.expanduser("~")  # noqa: PTH111 - Path.home() raises an error if there is none
     if home != os.sep and path.startswith(home + os.sep):
         forms.append("~" + path[len(home) :])
     return min(forms, key=len)

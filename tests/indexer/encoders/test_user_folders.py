@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from indexer.encoders.machine.user_folders import cache_folder, configuration_folder, state_folder
+from indexer.errors import StorageError
+from search.cli.terminal.terminal import short_path
 
 
 @pytest.mark.parametrize(
@@ -29,3 +31,17 @@ def test_folders_of_a_platform(
         monkeypatch.setenv(variable, f"/var/{variable}")
     folders = (cache_folder(), configuration_folder(), state_folder())
     assert folders == tuple(Path(f"/var/XDG_{name}_HOME/likewise") for name in ("CACHE", "CONFIG", "STATE"))
+
+
+def test_a_user_without_a_home_folder_is_told_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(_: int) -> None:
+        raise KeyError
+
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    for variable in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(StorageError, match="no home folder: set HOME, or XDG_CACHE_HOME, to a folder"):
+        cache_folder()
+    monkeypatch.setenv("XDG_CACHE_HOME", "/var/cache")
+    assert cache_folder() == Path("/var/cache/likewise")
+    assert short_path("/var/cache/likewise") == "/var/cache/likewise"
