@@ -20,7 +20,6 @@ from indexer.encoders.recipes.locate import find_model, weight_files
 from indexer.encoders.recipes.recipe import Recipe
 from indexer.errors import BadInput, DiskFull, IndexDamaged, ModelError, NotAnIndex, RecipeMismatch, StorageError
 from indexer.indexing.core import IndexCore
-from indexer.indexing.identity import require_recipe
 from indexer.migration.follow import Followed, carry_over, follow, waiting
 from indexer.settings import Settings
 from indexer.stores.addresses.side_index import SideIndex, describe_side_index, unreadable
@@ -123,7 +122,6 @@ def open_next(
             f"{address}: is being changed to {core.recipe} already: continue with that model, or remove the unfinished "
             f"index with likewise migrate {quote(address)} --drop"
         )
-    assert settings.recipe is not None
     return core.with_encoder(encoder)
 
 
@@ -137,10 +135,7 @@ def _require_readable(store: Store) -> SideIndex | None:
 
 def _is_same(stored: Settings, settings: Settings) -> bool:
     """Return whether stored settings and these settings agree."""
-    assert settings.recipe is not None
-    try:
-        require_recipe("", stored.recipe, settings.recipe)
-    except RecipeMismatch:
+    if stored.recipe is None or settings.recipe is None or not stored.recipe.same(settings.recipe):
         return False
     return stored.passages == settings.passages
 
