@@ -9,13 +9,13 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hardware import hide_gpus, share_out
+from said import Said
 from word_encoder import WordEncoder
 
 import indexer.encoders
@@ -111,20 +111,6 @@ def open_path() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="likewise-test-") as folder:
         Path(folder).chmod(0o755)
         yield Path(folder).resolve()
-
-
-@dataclass(frozen=True)
-class Said:
-    """The outcome of a command line."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        """The last line of the output, which with --json is an object."""
-        return json.loads(self.out.splitlines()[-1])
 
 
 @pytest.fixture

@@ -14,11 +14,11 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from said import Said
 from states import CYRILLIC, FIRST, GREEK, RECORDS, FolderState, GoldenState, blind_to, make_blind
 from word_encoder import WordEncoder
 
@@ -33,19 +33,6 @@ from indexer.stores.local.disk import failpoint
 from indexer.stores.local.writer import LocalWriter
 from indexer.stores.postgres.writer import PostgresWriter
 from search.cli import main as program
-
-
-@dataclass(frozen=True)
-class Said:
-    """The outcome of a command line."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out.splitlines()[-1])
 
 
 def likewise(*arguments: str | Path, stdin: str | bytes = "") -> Said:
