@@ -50,8 +50,8 @@ def copy(source: Store, destination: str, listener: Listener = SILENT, shards: i
     """Make the index at `destination` equal to `source`.
 
     A new index appears only when it is complete. From a folder into a new folder, it is the source as of one commit.
-    Any other copy that was interrupted continues when it is started again. An existing index at `destination` gets the
-    documents that it lacks. The listener receives every commit.
+    Any other copy that was interrupted continues when it is started again, and the listener receives its commits. An
+    existing index at `destination` gets the documents that it lacks.
 
     Args:
         shards: number of shards of a new index in a database with Citus; see `engine_of`.
@@ -59,6 +59,7 @@ def copy(source: Store, destination: str, listener: Listener = SILENT, shards: i
     Raises:
         BadInput: the existing index has another model, another number of shards, or documents that the source does not
             have.
+        IndexLocked: another process is filling the unfinished copy at `destination`.
         IndexDamaged: the two are not equal at the end, or a document of the source is damaged.
         StorageError: the disk or the database refuses.
     """
@@ -69,9 +70,9 @@ def copy(source: Store, destination: str, listener: Listener = SILENT, shards: i
             _require_part(source, target)
             return copy_into(source, target, listener)
         if not is_uri(source.address) and not is_uri(destination):
-            notes = copy_commit(source, engine)
             if engine.exists("unfinished"):  # of an interrupted copy from a database
                 engine.discard("unfinished")
+            notes = copy_commit(source, engine)
             with engine.open().snapshot() as copied:
                 return Copied(copied.documents, 0, copied.documents, copied.passages, notes)
         with source.snapshot() as snapshot:

@@ -18,14 +18,16 @@ import pytest
 from opened import snapshot_of, store_of, writer_of
 
 from indexer import Document, Index
-from indexer.errors import BadInput, RecipeMismatch
+from indexer.errors import BadInput, IndexLocked, RecipeMismatch
 from indexer.exchange import Embedded, from_record, to_record
 from indexer.indexing.ingest import Run
 from indexer.records import Section, Span
+from indexer.settings import Settings
 from indexer.sources import ReadOptions, open_sources
 from indexer.stores.addresses.copying import copy, copy_commit
 from indexer.stores.addresses.open import engine_of, open_store
 from indexer.stores.hashes import row_hash
+from indexer.stores.local.disk.lock import WriterLock
 from indexer.stores.port import Batch, EmbeddedDocument, Hashes
 from search import Searcher
 
@@ -236,3 +238,16 @@ def test_a_damaged_document_is_neither_shown_nor_exported_nor_rebuilt(
         assert "internal" not in said.err, (command, said)
         assert ("hello there" in said.out or "sound" in said.out) == (command[0] in ("list", "export"))
     assert likewise("check", folder).code != 0
+
+
+def test_a_folder_is_not_copied_over_a_copy_that_another_process_is_making(tmp_path: Path) -> None:
+    target = tmp_path / "y.index"
+    with closing(engine_of(target)) as engine:
+        engine.make("unfinished", Settings(8))
+    (kept,) = tmp_path.glob(".y.index.*")
+    with _made(tmp_path / "x.index", 5), closing(open_store(tmp_path / "x.index")) as store:
+        with WriterLock(kept).hold(), pytest.raises(IndexLocked):
+            copy(store, str(target))
+        assert sorted(tmp_path.iterdir()) == [kept, tmp_path / "x.index"]
+        assert copy(store, str(target)).documents == 5
+    assert sorted(tmp_path.iterdir()) == [tmp_path / "x.index", target]
