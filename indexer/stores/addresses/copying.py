@@ -138,9 +138,7 @@ def copy_commit(store: Store, destination: Engine) -> tuple[str, ...]:
         settings = snapshot.settings
     with closing(destination), draft(destination, settings) as copy:
         notes = store.duplicate(copy)
-        if notes is None:
-            copy_into(store, copy)
-    return notes or ()
+        return copy_into(store, copy).notes if notes is None else notes
 
 
 def _require_part(source: Store, target: Store) -> None:

@@ -28,6 +28,7 @@ from indexer.stores.addresses.copying import copy, copy_commit
 from indexer.stores.addresses.open import engine_of, open_store
 from indexer.stores.hashes import row_hash
 from indexer.stores.local.disk.lock import WriterLock
+from indexer.stores.local.store import LocalStore
 from indexer.stores.port import Batch, EmbeddedDocument, Hashes
 from search import Searcher
 
@@ -251,3 +252,13 @@ def test_a_folder_is_not_copied_over_a_copy_that_another_process_is_making(tmp_p
         assert sorted(tmp_path.iterdir()) == [kept, tmp_path / "x.index"]
         assert copy(store, str(target)).documents == 5
     assert sorted(tmp_path.iterdir()) == [tmp_path / "x.index", target]
+
+
+def test_a_copy_of_single_documents_has_the_notes_of_the_original(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LocalStore, "duplicate", lambda *_: None)  # as a database, which has no copy as of one commit
+    with _made(tmp_path / "x.index", 5) as index:
+        writer_of(index).set("lost", "3")
+        (note,) = index.copy(tmp_path / "y.index")
+    assert "the last 3 commits are missing" in note
