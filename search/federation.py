@@ -42,7 +42,8 @@ def search_indexes(indexes: Iterable[str | PathLike[str] | Searcher], query: Que
 
     The filter and all options of the question hold for every index. A field that some of the indexes lack satisfies no
     condition there, and a note says so. `hits.matched` is the sum over the indexes. If the indexes have different
-    models, the score of a dense hit is its cosine in standard deviations above the mean cosine of its index.
+    models, the score of a dense hit is its cosine in standard deviations above the mean cosine of this question and all
+    asked indexes with its model.
 
     Args:
         indexes: addresses, or searchers, which stay open. Each is named by its folder without `.index`; a text may

@@ -139,7 +139,7 @@ def left_behind(names: list[str]) -> Counter[str]:
 
 
 def require_same(found: dict[str, Any], expected: dict[str, Any]) -> None:
-    """Raise AssertionError unless a script left what it should, and no more behind it than the earlier version did."""
+    """Raise AssertionError unless a script left what is recorded, and at most the recorded leftovers."""
     names, before = found.pop("names"), expected["names"]
     assert found == {name: value for name, value in expected.items() if name != "names"}
     assert set(names) - set(left_behind(names)) == set(before) - set(left_behind(before))

@@ -147,7 +147,7 @@ class Recipe:
         """Return the recipe as a JSON object."""
         fields = dataclasses.asdict(self)
         if self.remote is None:
-            del fields["remote"]  # Recipes of models on this machine are written as they always were.
+            del fields["remote"]  # Only recipes of models behind an endpoint have this member.
         if not self.route:
             del fields["route"]
         if self.question is None:
@@ -180,7 +180,8 @@ class Recipe:
 
 
 _ALWAYS_HASHED = {"post": None, "post_sha256": ""}
-"""Members of every recipe's hash that no recipe has a field for. Without them every identity would be another."""
+"""Members of every recipe's hash that no recipe has a field for. They stay, because stored indexes and caches have
+identities with them: without them, every document would be embedded again."""
 
 
 @cache  # asked for each document, and a dictionary of all fields takes longer than storing a passage
@@ -222,8 +223,8 @@ class RecipeSpec:
 
         POOLING is one of POOLINGS or `own` (the model's own modules); LAYERS is `-2`, `-4..-1` or `-4,-3,-2,-1`;
         COMBINE is mean, sum or concat; DIMENSIONS is a number. If the whole text is the path of a folder, it is that
-        folder. The address of an endpoint is the model as a whole, because names of models
-        there may contain colons: http://localhost:11434/v1#nomic-embed-text:latest.
+        folder. The address of an endpoint is the model as a whole, because names of models there may contain colons:
+        http://localhost:11434/v1#nomic-embed-text:latest.
 
         Raises:
             ModelError: a part has no meaning, or is given twice.

@@ -54,7 +54,7 @@ class Commit:
         # The index was replaced while this writer waited, or while the vectors to be written were made.
         if read_row(connection, views.address).tables != row.tables or row.tables != (tables or row.tables):
             raise NotAnIndex(f"{views.address.shown}: was replaced by another index; run it again")
-        schema.require_format(row, views.address)
+        schema.require_format(row, views.address)  # the snapshots that come before a commit check the mark
         commit = cls(connection, views, row.tables)
         if commit._distributed:
             commit._wait_until_whole(row.generation)

@@ -186,7 +186,7 @@ class Row:
     ef_search: int | None
     commit: int | None = None
     """A random number that distinguishes the commit from another commit of the same number. It is None before the
-    first commit, in a new copy, and if the number was not read."""
+    first commit, and if the number was not read."""
 
 
 READ_ROW = (

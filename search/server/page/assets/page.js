@@ -24,7 +24,7 @@ const FRESH_MS = 10_000; // fields and sizes are asked for again after this, bec
 
 let state = readAddress(location.search);
 let indexes = [];
-let isWritable = false; // who may not write compares nothing either
+let isWritable = false; // whether the service takes changes; only then does the page compare two rankings
 let shown = null; // {state, answer} of the hits that are drawn
 let leaving = false; // from closing a document until the browser has gone back
 const postponed = []; // changes of that time
