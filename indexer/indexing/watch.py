@@ -43,14 +43,13 @@ class _Stopped(Exception):
 
 
 class _Scanning(Listener):
-    """The listener of a scan: it keeps the notes, and ends the scan after a commit if the watch stops."""
+    """The listener of a scan: it passes the notes on, and ends the scan after a commit if the watch stops."""
 
-    def __init__(self, stop: threading.Event) -> None:
-        self._stop = stop
-        self.notes: list[str] = []
+    def __init__(self, tell: Callable[[str], None], stop: threading.Event) -> None:
+        self._tell, self._stop = tell, stop
 
     def note(self, text: str) -> None:
-        self.notes.append(text)
+        self._tell(text)
 
     def committed(self, commit: Commit) -> None:
         if self._stop.is_set():
@@ -91,7 +90,8 @@ class Watch:
         self._files: set[str] = set()  # SOURCEs that are files
         self._events: Iterator[set[tuple[Change, str]]] | None = None
         self._is_settling = True  # files that were written shortly before may change without an event
-        self._told: set[str] = set()  # by the latest scan
+        self._told: set[str] = set()  # notes of the latest scan
+        self._told_before: set[str] = set()  # notes of the scan before it
 
     def stop(self) -> None:
         """End the watch after the commit in progress. Safe to call from a signal handler."""
@@ -112,39 +112,39 @@ class Watch:
                 if is_first:
                     raise
                 # A source that is unmounted, a full disk: the next scan may find it repaired.
-                self._tell([f"{error}; the watch continues"])
+                self._tell(f"{error}; the watch continues")
             is_first = False
             self._is_settling = self._wait(min(SETTLING_S, self._every_s) if self._is_settling else self._every_s)
 
     def scan(self) -> None:
         """Begin to listen, and run once over the sources."""
+        self._told_before, self._told = self._told, set()
         groups = [(options, open_sources(arguments, options)) for options, arguments in self._groups]
         self._sources = [source for _, sources in groups for source in sources]
         # Each source is walked to its end, because the walk also finds the folders to listen to.
         counts = [sum(file.status is not None for file in source.files()) for source in self._sources]
-        notes = self._listen()
+        self._listen()
         empty = [source.argument for source, count in zip(self._sources, counts, strict=True) if not count]
         if empty and self._prune:
-            notes.append(f"{', '.join(empty)}: empty, so nothing is pruned")
-        scanning = _Scanning(self._stop)
+            self._tell(f"{', '.join(empty)}: empty, so nothing is pruned")
         try:
             with ExitStack() as held:
-                index = held.enter_context(self._open(scanning))
+                index = held.enter_context(self._open(_Scanning(self._tell, self._stop)))
                 writer = self._writer(index, held)
                 outcome = index_sources(index, writer, groups, prune=self._prune and not empty, yes=self._yes)
         except _Stopped:
             return
         if outcome.refused is not None:
-            notes.append(str(outcome.refused))
-        self._tell([*notes, *scanning.notes, *outcome.notes])
+            self._tell(str(outcome.refused))
+        for note in outcome.notes:
+            self._tell(note)
         self._report(replace(outcome, notes=()))
 
-    def _tell(self, notes: Sequence[str]) -> None:
-        """Pass on the notes that the scan before did not have."""
-        for note in dict.fromkeys(notes):
-            if note not in self._told:
-                self._listener.note(note)
-        self._told = set(notes)
+    def _tell(self, note: str) -> None:
+        """Pass on a note at once, unless this scan or the scan before had it."""
+        if note not in self._told | self._told_before:
+            self._listener.note(note)
+        self._told.add(note)
 
     def _writer(self, index: IndexCore, held: ExitStack) -> Writer:
         """Return the writer of an index, locked until the end of the stack. Stopping the watch ends waiting."""
@@ -161,8 +161,8 @@ class Watch:
             if self._stop.wait(_LOCKED_S):
                 raise _Stopped
 
-    def _listen(self) -> list[str]:
-        """Listen to the folders that were walked, and to no other folder. Return a note if there are no events."""
+    def _listen(self) -> None:
+        """Listen to the folders that were walked, and to no other folder. Tell if there are no events."""
         from watchfiles import watch
 
         roots = [source.root for source in self._sources if not source.folders]
@@ -188,12 +188,11 @@ class Watch:
             self._events, self._is_settling = None, True
         except (OSError, RuntimeError) as error:
             self._events = None
-            return [
+            self._tell(
                 f"the system gives no events ({str(error)[:200]}): changes are found by the scan every "
                 f"{self._every_s:g} seconds; on Linux, fs.inotify.max_user_watches and fs.inotify.max_user_instances "
                 "are the limits"
-            ]
-        return []
+            )
 
     def _wait(self, seconds: float) -> bool:
         """Wait for an event, and return True; False if these seconds have passed or the watch is stopped."""

@@ -14,7 +14,7 @@ import pytest
 
 import indexer.indexing.watch
 from indexer import Index
-from indexer.errors import SourceError
+from indexer.errors import SourceError, StorageError
 from indexer.indexing.context import Context
 from indexer.indexing.core import IndexCore
 from indexer.indexing.embedding import settings_of_new
@@ -299,3 +299,21 @@ def test_new_folders_are_listened_to(tmp_path: Path, notes: Path, encoder: Any) 
         watching.until(lambda: watching.texts() == on_disk(notes))
         (notes / "new" / "d.txt").write_text("of the second folder")
         watching.until(lambda: watching.texts() == on_disk(notes))
+
+
+def test_a_note_is_told_at_once_and_by_a_scan_that_fails(
+    tmp_path: Path, notes: Path, encoder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watching = Watching(tmp_path / "x.index", encoder, notes)
+    watching.watch.scan()
+
+    def run(index: IndexCore, *_: Any, **__: Any) -> Outcome:
+        index.context.listener.note("the model is loading")
+        assert watching.notes == ["the model is loading"]
+        raise StorageError("the disk is full")
+
+    monkeypatch.setattr(indexer.indexing.watch, "index_sources", run)
+    for _ in range(2):
+        with pytest.raises(StorageError):
+            watching.watch.scan()
+    assert watching.notes == ["the model is loading"]
