@@ -69,6 +69,18 @@ def test_an_index_from_before_the_first_release_is_refused_with_one_line(
         assert str(refused.value) == sentence
 
 
+def test_an_index_that_a_run_refuses_is_closed(
+    older: str, likewise: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store: Any = open_store(older)
+    closed: list[bool] = []
+    with closing(store.engine), monkeypatch.context() as patch:
+        patch.setattr(store.engine, "close", lambda: closed.append(True))
+        patch.setattr("indexer.stores.addresses.open.open_store", lambda *_: store)
+        assert likewise("index", older, "-", stdin=RECORDS).code == 3
+    assert closed == [True]
+
+
 def test_a_rebuild_replaces_an_index_from_before_the_first_release(older: str, likewise: Callable[..., Any]) -> None:
     assert likewise("index", older, "missing", "--rebuild").code == 2
     with pytest.raises(OlderFormat):  # the failed run has left it

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -228,21 +228,20 @@ def open_for_writing(
                 yield index, ()
             return
     store = open_store(address, shards)
-    try:
-        opened = IndexCore(store, None, context)
-    except OlderFormat:
-        if not rebuild:
-            raise
-        with replace_older(store, lambda: options.settings(cache=context.cache), context) as successor:
-            yield successor
-        return
-    with opened as index:
-        if not rebuild:
-            require_shards(index.store, shards)
+    with closing(store.engine):
+        try:
+            index = IndexCore(store, None, context)
+        except OlderFormat:
+            if not rebuild:
+                raise
+            with replace_older(store, lambda: options.settings(cache=context.cache), context) as successor:
+                yield successor
+            return
         if rebuild:
             with rebuild_index(index, lambda: options.settings(index, context.cache)) as successor:
                 yield successor
         else:
+            require_shards(store, shards)
             yield options.chosen(index), ()
 
 
