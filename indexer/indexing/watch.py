@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from indexer.errors import IndexLocked, LikewiseError
+from indexer.errors import BadInput, IndexLocked, LikewiseError
 from indexer.indexing.core import IndexCore
 from indexer.indexing.runs import Outcome, index_sources
 from indexer.listener import Commit, Listener
@@ -125,8 +125,7 @@ class Watch:
         counts = [sum(file.status is not None for file in source.files()) for source in self._sources]
         self._listen()
         empty = [source.argument for source, count in zip(self._sources, counts, strict=True) if not count]
-        if empty and self._prune:
-            self._tell(f"{', '.join(empty)}: empty, so nothing is pruned")
+        refused = BadInput(f"{', '.join(empty)}: empty, so nothing is pruned") if empty and self._prune else None
         try:
             with ExitStack() as held:
                 index = held.enter_context(self._open(_Scanning(self._tell, self._stop)))
@@ -134,11 +133,11 @@ class Watch:
                 outcome = index_sources(index, writer, groups, prune=self._prune and not empty, yes=self._yes)
         except _Stopped:
             return
-        if outcome.refused is not None:
-            self._tell(str(outcome.refused))
+        if refused := refused or outcome.refused:
+            self._tell(str(refused))
         for note in outcome.notes:
             self._tell(note)
-        self._report(replace(outcome, notes=()))
+        self._report(replace(outcome, refused=refused, notes=()))
 
     def _tell(self, note: str) -> None:
         """Pass on a note at once, unless this scan or the scan before had it."""

@@ -97,3 +97,26 @@ def test_documents_without_a_source_are_named_once_until_their_number_changes(
         "likewise: warning: 1 document is no longer in its source; --prune removes it",
         "likewise: warning: 2 documents are no longer in their source; --prune removes them",
     ]
+
+
+def test_a_refused_prune_is_not_recommended(
+    likewise: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for name in "abc":
+        (folder / f"{name}.txt").write_text(f"the moon {name}")
+
+    def scans(watch: Watch) -> None:
+        watch.scan()
+        for gone in ("ab", "c"):
+            for name in gone:
+                (folder / f"{name}.txt").unlink()
+            watch.scan()
+
+    monkeypatch.setattr(Watch, "run", scans)
+    said = likewise("watch", tmp_path / "x.index", folder, "--prune")
+    warned = [line for line in said.err.splitlines() if "prun" in line]
+    assert (said.code, len(warned)) == (0, 2)
+    assert "2 of 3 documents, more than half: nothing was pruned" in warned[0]
+    assert warned[1].endswith(f"{folder}: empty, so nothing is pruned")

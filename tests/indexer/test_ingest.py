@@ -545,6 +545,7 @@ def test_prune_of_more_than_half_needs_yes(likewise: Callable[..., Any], notes: 
     said = likewise("index", folder, notes, "--prune", "--json")
     assert (said.code, said.json["pruned"]) == (2, 0)
     assert "3 of 4 documents, more than half" in said.err
+    assert "no longer in their source" not in said.err
     assert "--yes" in said.err
     assert len(uris(folder)) == 4
     assert counts(likewise("index", folder, notes, "--prune", "--yes", "--json"))["pruned"] == 3
@@ -581,9 +582,10 @@ def test_a_source_that_cannot_be_listed_prunes_nothing_and_status_does_not_recom
     for command in (("index", folder, notes, other), ("update", folder)):
         said = likewise(*command, "--prune", "--json")
         assert (said.code, said.json["pruned"], said.json["failed"]) == (2, 0, 1)
-        assert f"nothing is pruned while {other} cannot be listed" in said.err
+        assert "no longer in its source" not in said.err
         assert f"{other}: missing or cannot be listed, so nothing was pruned" in said.err
         assert len(uris(folder)) == 5
+    assert f"nothing is pruned while {other} cannot be listed" in likewise("update", folder).err
     said = likewise("status", folder)
     assert said.out.splitlines()[-1].startswith(f"{other} cannot be listed")
     assert "--prune" not in said.out

@@ -289,10 +289,10 @@ def advice(outcome: Outcome, address: str) -> Iterator[str]:
 
 
 def _note_of_lost(outcome: Outcome) -> str:
-    """Return a sentence about documents that their source no longer has; empty if there are none."""
+    """Return a sentence about documents that their source no longer has; empty if none are or pruning was refused."""
     lost = outcome.lost
     left = len(lost.uris) - outcome.pruned
-    if left <= 0:
+    if left <= 0 or outcome.refused is not None:
         return ""
     gone, them = ("is no longer in its", "it") if left == 1 else ("are no longer in their", "them")
     remedy = f"--prune{' --yes' if lost.is_most else ''} removes {them}"
