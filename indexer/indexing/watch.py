@@ -123,7 +123,10 @@ class Watch:
         self._sources = [source for _, sources in groups for source in sources]
         # Each source is walked to its end, because the walk also finds the folders to listen to.
         counts = [sum(file.status is not None for file in source.files()) for source in self._sources]
-        self._listen()
+        roots = [source.root for source in self._sources if not source.folders]
+        self._files = {*roots, *map(os.path.realpath, roots)}
+        folders = self._folders()
+        self._listen(folders)
         empty = [source.argument for source, count in zip(self._sources, counts, strict=True) if not count]
         refused = BadInput(f"{', '.join(empty)}: empty, so nothing is pruned") if empty and self._prune else None
         try:
@@ -137,6 +140,8 @@ class Watch:
             self._tell(str(refused))
         for note in outcome.notes:
             self._tell(note)
+        # The run has walked the sources again: a folder that was made since the first walk is not listened to yet.
+        self._is_settling |= self._folders() != folders
         self._report(replace(outcome, refused=refused, notes=()))
 
     def _tell(self, note: str) -> None:
@@ -144,6 +149,12 @@ class Watch:
         if note not in self._told | self._told_before:
             self._listener.note(note)
         self._told.add(note)
+
+    def _folders(self) -> set[str]:
+        """Return the folders that the latest walk has listed, and the folder of each SOURCE that is a file."""
+        # Editors replace files, which ends the events of a file: its folder is listened to.
+        folders = {os.path.dirname(file) for file in self._files}  # noqa: PTH120
+        return folders.union(*(source.folders for source in self._sources))
 
     def _writer(self, index: IndexCore, held: ExitStack) -> Writer:
         """Return the writer of an index, locked until the end of the stack. Stopping the watch ends waiting."""
@@ -160,15 +171,10 @@ class Watch:
             if self._stop.wait(_LOCKED_S):
                 raise _Stopped
 
-    def _listen(self) -> None:
-        """Listen to the folders that were walked, and to no other folder. Tell if there are no events."""
+    def _listen(self, folders: set[str]) -> None:
+        """Listen to these folders, and to no folder below them. Tell if the system gives no events."""
         from watchfiles import watch
 
-        roots = [source.root for source in self._sources if not source.folders]
-        self._files = {*roots, *map(os.path.realpath, roots)}
-        # Editors replace files, which ends the events of a file: its folder is listened to.
-        folders = {folder for source in self._sources for folder in source.folders}
-        folders |= {os.path.dirname(file) for file in self._files}  # noqa: PTH120
         self._events = watch(
             *sorted(folders),
             watch_filter=None,  # with a filter, many events that do not matter would keep the timer from ending
@@ -182,7 +188,8 @@ class Watch:
             ignore_permission_denied=True,
         )
         try:
-            next(self._events, None)  # which begins to listen
+            changes = next(self._events, ())  # which begins to listen
+            self._is_settling |= any(self._matters(path) for _, path in changes)
         except FileNotFoundError:  # a folder that was removed since the walk: the next scan lists the others
             self._events, self._is_settling = None, True
         except (OSError, RuntimeError) as error:

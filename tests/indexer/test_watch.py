@@ -18,7 +18,7 @@ from indexer.errors import SourceError, StorageError
 from indexer.indexing.context import Context
 from indexer.indexing.core import IndexCore
 from indexer.indexing.embedding import settings_of_new
-from indexer.indexing.runs import Outcome
+from indexer.indexing.runs import Outcome, index_sources
 from indexer.indexing.watch import Watch
 from indexer.listener import Listener
 from indexer.sources import ReadOptions
@@ -299,6 +299,52 @@ def test_new_folders_are_listened_to(tmp_path: Path, notes: Path, encoder: Any) 
         watching.until(lambda: watching.texts() == on_disk(notes))
         (notes / "new" / "d.txt").write_text("of the second folder")
         watching.until(lambda: watching.texts() == on_disk(notes))
+
+
+def test_a_folder_that_is_made_during_a_scan_leads_to_another_scan(
+    tmp_path: Path, notes: Path, encoder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch = Watching(tmp_path / "x.index", encoder, notes).watch
+    watch.scan()
+    watch._is_settling = False
+    watch.scan()
+    assert not watch._is_settling
+
+    def run(*arguments: Any, **options: Any) -> Outcome:
+        (notes / "new").mkdir()
+        return index_sources(*arguments, **options)
+
+    monkeypatch.setattr(indexer.indexing.watch, "index_sources", run)
+    watch.scan()
+    assert watch._is_settling
+
+
+@pytest.mark.parametrize(
+    ("first", "is_settling"),
+    [
+        (lambda notes: {(1, str(notes / "b.txt"))}, True),
+        (lambda notes: {(1, str(notes / ".b.swp"))}, False),
+        (lambda _: RuntimeError("Error creating recommended watcher: Too many open files"), False),
+    ],
+)
+def test_events_at_the_begin_of_listening_lead_to_another_scan(
+    tmp_path: Path,
+    notes: Path,
+    encoder: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    first: Callable[[Path], Any],
+    is_settling: bool,
+) -> None:
+    def events(*_: object, **__: object) -> Iterator[Any]:
+        if isinstance(found := first(notes), Exception):
+            raise found
+        yield found
+
+    monkeypatch.setattr("watchfiles.watch", events)
+    watch = Watching(tmp_path / "x.index", encoder, notes).watch
+    watch._is_settling = False
+    watch.scan()
+    assert watch._is_settling is is_settling
 
 
 def test_a_note_is_told_at_once_and_by_a_scan_that_fails(
