@@ -175,8 +175,16 @@ class Watch:
         """Listen to these folders, and to no folder below them. Tell if the system gives no events."""
         from watchfiles import watch
 
+        # watchfiles takes only names in UTF-8, and ends at an event of another name. A scan lists each folder, which is
+        # an event of the folder above it.
+        unnamed = {folder for folder in folders if folder.encode(errors="ignore").decode() != folder}
+        if unnamed:
+            self._tell(
+                f"{min(unnamed).encode(errors='replace').decode()}: its name is not valid UTF-8, so changes in the "
+                f"folder above are found by the scan every {self._every_s:g} seconds: rename it"
+            )
         self._events = watch(
-            *sorted(folders),
+            *sorted(folders - unnamed - {os.path.dirname(folder) for folder in unnamed}),  # noqa: PTH120
             watch_filter=None,  # with a filter, many events that do not matter would keep the timer from ending
             debounce=_LONGEST_BURST_MS,
             step=QUIET_MS,
@@ -190,10 +198,12 @@ class Watch:
         try:
             changes = next(self._events, ())  # which begins to listen
             self._is_settling |= any(self._matters(path) for _, path in changes)
-        except FileNotFoundError:  # a folder that was removed since the walk: the next scan lists the others
-            self._events, self._is_settling = None, True
         except (OSError, RuntimeError) as error:
             self._events = None
+            # A folder was removed since the walk, or an event has a name that is not UTF-8: listen again soon.
+            if isinstance(error, FileNotFoundError) or "decode path" in str(error):
+                self._is_settling = True
+                return
             self._tell(
                 f"the system gives no events ({str(error)[:200]}): changes are found by the scan every "
                 f"{self._every_s:g} seconds; on Linux, fs.inotify.max_user_watches and fs.inotify.max_user_instances "
@@ -209,8 +219,9 @@ class Watch:
                     return True
                 if time.monotonic() >= deadline:
                     return False
-        except (OSError, RuntimeError):  # events were lost: the scan on the timer finds what they were about
-            self._events = None
+        except (OSError, RuntimeError):  # Events were lost: the next scan finds what they were about and listens again.
+            self._stop.wait(min(SETTLING_S, max(0.0, deadline - time.monotonic())))
+            return True
         self._stop.wait(max(0.0, deadline - time.monotonic()))
         return False
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -301,6 +303,41 @@ def test_new_folders_are_listened_to(tmp_path: Path, notes: Path, encoder: Any) 
         watching.until(lambda: watching.texts() == on_disk(notes))
 
 
+NOT_UTF_8 = os.fsdecode(b"caf\xe9")
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="other systems have no names that are not UTF-8")
+
+
+@on_linux
+def test_a_folder_with_a_name_that_is_not_utf_8_is_left_to_the_timer(tmp_path: Path, notes: Path, encoder: Any) -> None:
+    (notes / NOT_UTF_8).mkdir()
+    (notes / NOT_UTF_8 / "b.txt").write_text("cannot be a document")
+    (notes / "sub").mkdir()
+    (notes / "sub" / "c.txt").write_text("mars")
+    with Watching(tmp_path / "x.index", encoder, notes) as watching:
+        assert watching.notes == [
+            f"{notes}/caf?: its name is not valid UTF-8, so changes in the folder above are found by the scan every "
+            "600 seconds: rename it"
+        ]
+        (notes / "sub" / "c.txt").write_text("venus")
+        watching.until(lambda: watching.texts()[str(notes / "sub" / "c.txt")] == "venus")
+        threading.Event().wait(1.5)
+        scans = len(watching.outcomes)
+        threading.Event().wait(1.5)
+        assert len(watching.outcomes) == scans  # the listing of a scan leads to no other scan
+
+
+@on_linux
+def test_a_file_with_a_name_that_is_not_utf_8_does_not_end_the_events(
+    tmp_path: Path, notes: Path, encoder: Any
+) -> None:
+    with Watching(tmp_path / "x.index", encoder, notes) as watching:
+        for name in ("b.txt", "c.txt"):
+            (notes / NOT_UTF_8).write_text(name)
+            (notes / name).write_text(f"text of {name}")
+            watching.until(lambda name=name: str(notes / name) in watching.texts())  # type: ignore[misc]
+        assert watching.notes == []
+
+
 def test_a_folder_that_is_made_during_a_scan_leads_to_another_scan(
     tmp_path: Path, notes: Path, encoder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -324,6 +361,7 @@ def test_a_folder_that_is_made_during_a_scan_leads_to_another_scan(
     [
         (lambda notes: {(1, str(notes / "b.txt"))}, True),
         (lambda notes: {(1, str(notes / ".b.swp"))}, False),
+        (lambda _: RuntimeError('Unable to decode path "/x/caf\\xE9" to string'), True),
         (lambda _: RuntimeError("Error creating recommended watcher: Too many open files"), False),
     ],
 )
