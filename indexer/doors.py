@@ -1,0 +1,86 @@
+"""Doors: what the parts of likewise and packages of others give the engine, found by name when it is needed.
+
+The engine imports no part. It names what it wants, and gets None if the part is missing. What parts of this wheel give
+stands in a table, because reading entry points costs each start 10 to 20 ms. A name that is not in the table is looked
+for among the entry points of other packages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from operator import attrgetter
+from typing import Any, Literal
+
+from indexer.errors import BadInput, to_install
+
+Group = Literal["commands", "encoders", "engines", "parts", "readers"]
+"""What a door gives: click commands by name, loaders of encoders by the scheme of a model's name, engines of stores by
+the scheme of an address, the door of a part of likewise by its name, or readers by format. Others add to all but
+`parts`, by the entry points `likewise.GROUP`.
+"""
+
+TABLE: Mapping[Group, Mapping[str, str]] = {
+    "commands": {},
+    "encoders": {},
+    "engines": {},
+    "parts": {},
+    "readers": {},
+}
+"""What the parts of this wheel give, as MODULE:NAME."""
+
+
+def find(group: Group, name: str) -> Any | None:
+    """Return what a part of likewise, or a package of others, gives under a name; None if none of them is there.
+
+    Raises:
+        BadInput: two packages give different things under this name.
+        ImportError: the part is there, and a package that it needs is not.
+    """
+    if (place := TABLE[group].get(name)) is None:
+        place = _entry_points(group).get(name)
+        return None if place is None else _load(place)
+    try:
+        return _load(place)
+    except ModuleNotFoundError as error:
+        module = place.partition(":")[0]
+        if error.name and f"{module}.".startswith(f"{error.name}."):
+            return None
+        raise
+
+
+def require(group: Group, name: str, purpose: str) -> Any:
+    """Return what `find` returns. Raises BadInput with what to install if the part is missing.
+
+    Args:
+        purpose: what needs the part, as the subject of a sentence: "an index in a database".
+    """
+    if (found := find(group, name)) is None:
+        raise BadInput(f"{purpose} needs a part of likewise that is not installed ({name}): {to_install()}")
+    return found
+
+
+def names(group: Group) -> list[str]:
+    """Return the names under which parts of likewise and packages of others give something."""
+    return [*TABLE[group], *(name for name in sorted(_entry_points(group)) if name not in TABLE[group])]
+
+
+def _load(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return attrgetter(name)(import_module(module)) if name else import_module(module)
+
+
+@cache
+def _entry_points(group: Group) -> Mapping[str, str]:
+    """Return the places that packages of others name, by their names. Raises BadInput if two packages share a name."""
+    from importlib.metadata import entry_points
+
+    places: dict[str, str] = {}
+    for point in entry_points(group=f"likewise.{group}"):
+        if places.setdefault(point.name, point.value) != point.value:
+            raise BadInput(
+                f"two packages give {point.name!r} to likewise.{group} ({places[point.name]} and {point.value}): "
+                "uninstall one of them"
+            )
+    return places

@@ -1,0 +1,93 @@
+"""The border between the engine and the parts round it, as parts.toml draws it."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+
+import pytest
+from source_imports import MODULES, ROOT, edges
+from test_rooms import circles
+
+DRAWN = tomllib.loads((ROOT / "tests" / "contracts" / "parts.toml").read_text(encoding="utf-8"))
+PARTS: Mapping[str, Mapping[str, list[str]]] = DRAWN["parts"]
+EXCEPTIONS: Mapping[str, list[str]] = DRAWN["exceptions"]
+ENGINE = "engine"
+DOORS = "indexer.doors"
+
+OWNERS = {module: part for part, drawn in PARTS.items() for module in (*drawn["modules"], f"likewise.{part}")}
+
+
+def part_of(module: str) -> str:
+    """Return the part of a module: that of its nearest package which a part names."""
+    while module and module not in OWNERS:
+        module = module.rpartition(".")[0]
+    return OWNERS.get(module, ENGINE)
+
+
+def crossings() -> Iterator[tuple[str, str]]:
+    """Every import of a module of another part."""
+    for module, file in MODULES.items():
+        if module.partition(".")[0] != "likewise" or part_of(module) != ENGINE:
+            yield from ((module, other) for other in edges(file) if part_of(other) != part_of(module))
+
+
+def test_a_module_belongs_to_the_nearest_part_that_names_it() -> None:
+    assert part_of("search.cli.commands.serve") == "service"
+    assert part_of("search.cli.commands.index") == "shell"
+    assert part_of("indexer.stores.port") == ENGINE
+
+
+def test_parts_name_modules_that_exist() -> None:
+    named = [module for drawn in PARTS.values() for module in drawn["modules"]]
+    assert sorted(set(named)) == sorted(named)
+    assert [module for module in named if module not in MODULES] == []
+
+
+def test_the_engine_imports_no_part_except_what_is_listed() -> None:
+    """An import that is gone must leave the list too: it may only become shorter."""
+    found: dict[str, list[str]] = {}
+    for module, other in sorted(crossings()):
+        if part_of(module) == ENGINE:
+            found.setdefault(module, []).append(other)
+    assert found == EXCEPTIONS
+
+
+def test_only_the_doors_of_the_engine_name_a_module_of_a_part_in_a_string() -> None:
+    owned = re.compile(r"[\"'](?:" + "|".join(map(re.escape, OWNERS)) + r")[.:\"']")
+    engine = [file for module, file in MODULES.items() if part_of(module) == ENGINE and module != DOORS]
+    naming = [file.as_posix() for file in engine if owned.search((ROOT / file).read_text())]
+    assert naming == DRAWN["until_moved"]["by_string"]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_imports_the_engine_and_the_parts_that_it_names(part: str) -> None:
+    imported = {part_of(other) for module, other in crossings() if part_of(module) == part}
+    assert sorted(imported - {ENGINE}) == PARTS[part]["imports"]
+
+
+def test_parts_import_each_other_in_no_circle_except_what_is_listed() -> None:
+    found = circles({part: set(drawn["imports"]) for part, drawn in PARTS.items()})
+    assert sorted(map(sorted, found)) == DRAWN["until_moved"]["circles"]
+
+
+def test_a_door_gives_what_its_table_names_and_nothing_if_the_part_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from indexer import BadInput, doors
+
+    table = {"parts": {"here": "indexer.errors:count_of", "whole": "indexer.errors", "gone": "likewise.gone.door:open"}}
+    monkeypatch.setattr(doors, "TABLE", {**doors.TABLE, **table})
+    assert doors.find("parts", "here")(2, "part") == "2 parts"
+    assert doors.find("parts", "whole").count_of(1, "part") == "1 part"
+    assert doors.find("parts", "gone") is None
+    assert doors.find("parts", "nothing") is None
+    with pytest.raises(BadInput, match=r"^asking needs a part of likewise that is not installed \(gone\): pip install"):
+        doors.require("parts", "gone", "asking")
+
+
+def test_a_package_that_a_part_needs_and_that_is_missing_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    from indexer import doors
+
+    monkeypatch.setattr(doors, "TABLE", {**doors.TABLE, "parts": {"json": "json:no_such_name"}})
+    with pytest.raises(AttributeError):
+        doors.find("parts", "json")
