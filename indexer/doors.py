@@ -24,7 +24,7 @@ the scheme of an address, the door of a part of likewise by its name, or readers
 TABLE: Mapping[Group, Mapping[str, str]] = {
     "commands": {},
     "encoders": {},
-    "engines": {},
+    "engines": dict.fromkeys(("postgresql", "postgres"), "indexer.stores.postgres.door:open_engine"),
     "parts": {},
     "readers": {},
 }
@@ -59,6 +59,14 @@ def require(group: Group, name: str, purpose: str) -> Any:
     if (found := find(group, name)) is None:
         raise BadInput(f"{purpose} needs a part of likewise that is not installed ({name}): {to_install()}")
     return found
+
+
+def is_given(group: Group, name: str) -> bool:
+    """Return whether a part of this wheel, which may be missing, or a package of others gives something under a name.
+
+    Nothing is imported.
+    """
+    return name in TABLE[group] or name in _entry_points(group)
 
 
 def names(group: Group) -> list[str]:

@@ -6,10 +6,13 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import unquote
 
 from indexer.errors import BadInput
-from indexer.stores.addresses.open import is_uri, name_in, without_passwords
+from indexer.stores.addresses.open import is_uri, without_passwords
 
+_PARAMETER = re.compile(r"[?&]index=([^&#]*)")
+_DEFAULT_NAME = "default"
 _RENAMED = re.compile(r"(\w[\w.-]*)=(.+)", re.DOTALL)
 _UNNAMEABLE = re.compile(r"[^\w.-]+")
 
@@ -48,3 +51,9 @@ def name_of(address: str) -> str:
             name = os.path.basename(folder)  # noqa: PTH119
         name = name.removesuffix(".index")
     return _UNNAMEABLE.sub("-", name).strip("-") or "index"
+
+
+def name_in(uri: str) -> str:
+    """Return the name of the index that the URI of a database gives."""
+    names = _PARAMETER.findall(uri)
+    return unquote(names[-1]) if names else _DEFAULT_NAME

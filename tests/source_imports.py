@@ -12,6 +12,7 @@ VALUES = {
     f"indexer.{name}"
     for name in (
         "deadline",
+        "doors",
         "errors",
         "exchange",
         "lazy_names",

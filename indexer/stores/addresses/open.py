@@ -1,23 +1,25 @@
-"""The engine of an address, and the index that is there. The only file outside of the engines that names an engine."""
+"""The engine of an address, and the index that is there. The engine of a database is found by its scheme."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import closing
 from os import PathLike
 from pathlib import Path
-from urllib.parse import unquote
 
-from indexer.errors import BadInput, to_install
+from indexer import doors
+from indexer.errors import BadInput
 from indexer.settings import Settings
 from indexer.stores.addresses.life_cycle import create
 from indexer.stores.reading.store import Engine, Store
 
 _CATALOG, _LOCK = "catalog.db", "LOCK"
-_SCHEMES = ("postgresql://", "postgres://")
-_NAME = re.compile(r"[?&]index=([^&#]*)")
-_DEFAULT_NAME = "default"
+
+EngineOpener = Callable[[str, int | None], Engine]
+"""What the part or the plugin of a scheme gives: address and number of shards in, engine out. The number is None if
+nobody has asked for one. The engine's own `address` must not hold a password.
+"""
 
 _MISWRITTEN = re.compile(r"\s*postgres(?:ql)?(?:\+\w+)?:/", re.IGNORECASE)
 """The beginning of a text that is meant as the URI of a database. A URI of SQLAlchemy names a driver too."""
@@ -33,8 +35,6 @@ _PASSWORD = re.compile(
 _FIRST_PARAMETERS = re.compile(r"(?<=[?&])(?:(?:ssl)?password=[^&\s]*&)+")
 _LAST_PARAMETERS = re.compile(r"[?&](?:ssl)?password=[^&\s]*")
 
-_DRIVERS = ("psycopg", "pgvector")
-
 
 def is_uri(address: str | PathLike[str]) -> bool:
     """Return whether an address is the URI of an index in a database, and not a path.
@@ -42,20 +42,17 @@ def is_uri(address: str | PathLike[str]) -> bool:
     Raises:
         BadInput: it was meant as such a URI, and would be a path that holds a password.
     """
-    if not isinstance(address, str) or address.startswith(_SCHEMES):
-        return isinstance(address, str)
+    if not isinstance(address, str):
+        return False
+    scheme, mark, _ = address.partition("://")
+    if mark and doors.is_given("engines", scheme):
+        return True
     if _MISWRITTEN.match(address) or len(_KEYWORDS.findall(address)) > 1:
         raise BadInput(
             "the address of a database begins with postgresql:// in small letters, without a driver or a space, and "
             "has no keywords such as host=: write postgresql://USER@HOST/DATABASE?index=NAME"
         )
     return False
-
-
-def name_in(uri: str) -> str:
-    """Return the name of the index that the URI of a database gives."""
-    names = _NAME.findall(uri)
-    return unquote(names[-1]) if names else _DEFAULT_NAME
 
 
 def without_passwords(text: str) -> str:
@@ -74,7 +71,7 @@ def engine_of(address: str | PathLike[str], shards: int | None = None) -> Engine
             index that it replaces, or one for each node.
 
     Raises:
-        BadInput: the engine needs a package that is not installed, or a folder shall have shards.
+        BadInput: the engine, or a package that it needs, is not installed, or a folder shall have shards.
     """
     if not is_uri(address):
         if shards is not None:
@@ -82,17 +79,9 @@ def engine_of(address: str | PathLike[str], shards: int | None = None) -> Engine
         from indexer.stores.local.engine import LocalEngine
 
         return LocalEngine(Path(address))
-    try:
-        from indexer.stores.postgres.engine import PostgresEngine
-    except ImportError as error:
-        if error.name is None:  # psycopg is there, and the library of the server's clients is not
-            missing = f"{_DRIVERS[0]}: {error}".splitlines()[0]
-        elif error.name.partition(".")[0] in _DRIVERS:
-            missing = f"{error.name}, which is not installed"
-        else:
-            raise
-        raise BadInput(f"an index in a database needs {missing}: {to_install('postgres')}") from error
-    return PostgresEngine.at(str(address), shards)
+    text = str(address)
+    opener: EngineOpener = doors.require("engines", text.partition("://")[0], "an index in a database")
+    return opener(text, shards)
 
 
 def open_store(address: str | PathLike[str], shards: int | None = None) -> Store:
