@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from shlex import quote
 
+from indexer import doors
 from indexer.encoders.openvino.files import damage
-from indexer.errors import IndexDamaged, Message, ModelError
-from indexer.map.file import damage_of_map
+from indexer.errors import IndexDamaged, ModelError
 from indexer.settings import Meaning
 from indexer.stores.addresses.side_index import describe_side_index, unreadable
 from indexer.stores.port import CheckReport
@@ -58,8 +57,9 @@ def _look(store: Store) -> CheckReport:
 
 
 def _with_the_rest(store: Store, report: CheckReport, compile_again: Callable[[], None] | None) -> CheckReport:
-    """Add to a report the checks of parts outside of the store: the side index, the map and the compiled encoder."""
-    report = _with_map(store, report)
+    """Add to a report the checks of what is outside of the store: the map, the side index and the compiled encoder."""
+    if (map_door := doors.find("parts", "map")) is not None:
+        report = replace(report, problems=(*report.problems, *map_door.problems(store)))
     side = describe_side_index(store)
     if side is not None and side.problem:
         report = replace(report, problems=(*report.problems, unreadable(store.address, side)))
@@ -73,12 +73,3 @@ def _with_the_rest(store: Store, report: CheckReport, compile_again: Callable[[]
         except ModelError as error:
             problem = f"{problem}, which failed: {error}"
     return replace(report, problems=(*report.problems, problem))
-
-
-def _with_map(store: Store, report: CheckReport) -> CheckReport:
-    with store.snapshot() as snapshot:
-        problem = damage_of_map(store.derived(), snapshot.settings.map)
-    if not problem:
-        return report
-    message = Message(problem, f": likewise map {quote(store.address)} draws it again")
-    return replace(report, problems=(*report.problems, message))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from indexer import doors
 from indexer.encoders import steady
 from indexer.errors import BadInput, ModelError
 from indexer.indexing.core import IndexCore
 from indexer.indexing.ingest import Run, Summary
 from indexer.indexing.prune import Lost, find_lost
-from indexer.map.draw import redraw_if_outdated
 from indexer.sources import ReadOptions, Source
 from indexer.sources.recorded import record
 from indexer.stores.reading.store import Writer
@@ -72,7 +72,8 @@ def index_sources(
     if has_embedded or is_unfinished(index):
         notes.extend(after_embedding(index, writer))
     notes.extend(dict.fromkeys((*of_runs, *writer.notes)))
-    notes.extend(redraw_if_outdated(index.store, index.context.listener))
+    if (map_door := doors.find("parts", "map")) is not None:
+        notes.extend(map_door.redraw_if_outdated(index.store, index.context.listener))
     with index.store.snapshot() as snapshot:
         return Outcome(summary, pruned, lost, refused, tuple(notes), snapshot.documents, snapshot.passages)
 

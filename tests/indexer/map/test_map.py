@@ -13,7 +13,7 @@ import pytest
 import indexer.map.draw
 import indexer.map.projection
 from benchmarks.maps import neighbours_kept
-from indexer import Document, Index
+from indexer import Document, Index, doors
 from indexer.listener import Listener
 from indexer.map.draw import draw_map, redraw_if_outdated
 from indexer.map.file import NAME, Map, read_map, write_map
@@ -364,3 +364,15 @@ def test_a_file_of_many_regions_and_a_folder_of_anything_name_none() -> None:
     folders = ("misc", "Documents", "music")
     files = [Document(f"/f/{n}", f"no {n}", path=f"/f/{folders[n % 3]}/{n}") for n in range(60)]
     assert [any("/" in term for term in name) for name in named(files)] == [False, False, True]
+
+
+def test_without_this_part_an_index_with_a_map_is_checked(
+    by_components: None, topics: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw_map(open_store(topics))
+    file = topics / "derived" / NAME
+    file.write_bytes(file.read_bytes()[:-1] + b"?")
+    with Index.open(topics) as index:
+        assert index.check().problems == (f"the map {file} is damaged",)
+        monkeypatch.setattr(doors, "TABLE", {**doors.TABLE, "parts": {"map": "likewise.gone.door"}})
+        assert index.check().ok
