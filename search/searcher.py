@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
 from copy import copy
 from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal, Protocol, cast
 
+from indexer import doors
 from indexer.deadline import Deadline
 from indexer.encoders import Encoder, Recipe
 from indexer.errors import BadInput, NotAnIndex, NoWords, UnknownField
@@ -26,19 +26,11 @@ from indexer.stores.reading.snapshot import Snapshot
 from search.answering import Answering, UnknownFields
 from search.asker import Asker, as_list, hits_above
 from search.explain import add_sentences
-from search.hits import Hit, Hits
-from search.middles import middles
+from search.hits import Hits
 from search.query import Query
 from search.ranker import Ranker
 from search.rerank import rerank as rerank_hits
 from search.timings import Timings
-
-if TYPE_CHECKING:
-    from indexer.map.file import Map
-    from indexer.sources.original import Original
-
-SAMPLED_PASSAGES = 1000
-"""Number of passages among which central ones are looked for."""
 
 PAGE_DOCUMENTS = 256
 PAGE_CHARACTERS = 4_000_000
@@ -46,6 +38,25 @@ PAGE_CHARACTERS = 4_000_000
 
 _ID_DIGITS = 18
 """Maximum digits of an id of a document in a cursor: 64 bits hold every such number."""
+
+
+class Original(Protocol):
+    """The original of a document, as the part `readers` gives it: a file, or a message of a mailbox."""
+
+    document: Document
+    name: str
+    media_type: str
+
+    def read(self) -> bytes: ...
+    def page(self, number: int, marks: Sequence[tuple[int, int]] = ()) -> Any: ...
+
+
+class Map(Protocol):
+    """The map of an index, as the part `map` gives it: uris, their places (documents, 2), and named regions."""
+
+    uris: tuple[str, ...]
+    places: Vector
+    regions: Sequence[Any]
 
 
 class Searcher(Asker):
@@ -187,15 +198,11 @@ class Searcher(Asker):
             UnknownUri: no document has this uri.
             NoOriginal: the document comes from no file, or it is one of many records of a file.
         """
-        from indexer.sources.original import Original, none_of
-
         document = self.get(uri)
         with self._snapshot() as snapshot:
             recorded = snapshot.file_of(uri)
-        if recorded is None:
-            raise none_of(document)
-        row, stamp = recorded
-        return Original(document, row.file, row.reader, row.reason.mark, stamp)
+        readers = doors.require("parts", "readers", "the original of a document")
+        return cast(Original, readers.original_of(document, recorded))
 
     def get_many(self, uris: Iterable[str]) -> list[Document]:
         """Return documents in the order of the uris, all from one commit; unknown uris are left out."""
@@ -261,17 +268,12 @@ class Searcher(Asker):
         """
         query = Query("-", k, where)  # refuses wrong arguments
         with self._filtered(query.condition) as (snapshot, condition):
-            sizes, matched = snapshot.first_passages(k, condition, sort)
-            passages = snapshot.passages_by_id([*sizes])
-            hits = [replace(Hit.from_passage(each, 0.0, None), family_size=sizes[each.id] - 1) for each in passages]
-            return Hits(tuple(hits), matched, True)
+            return cast(Hits, _browse().beginnings(snapshot, condition, k, sort))
 
     def central_passages(self, count: int) -> list[Passage]:
         """Return passages from the middles of the main topics, the first from the largest."""
         with self._snapshot() as snapshot:
-            sample = snapshot.sample(SAMPLED_PASSAGES)
-            chosen = [sample.passages[row] for row in middles(sample.vectors, count)]
-            return list(snapshot.passages_by_id([int(id_) for id_ in chosen]))
+            return cast(list[Passage], _browse().central_passages(snapshot, count))
 
     def filter_notes(self, where: Filter | None) -> tuple[str, ...]:
         """Return the notes of `Hits.notes` on a filter: values that no document has, with similar values."""
@@ -319,14 +321,7 @@ class Searcher(Asker):
         These are the folders directly below the one folder that holds the files of all documents.
         """
         with self._filtered(where) as (snapshot, condition):
-            every = snapshot.paths()
-            paths = every if condition is None else snapshot.paths(condition)
-        # The common folder of all paths is that of the first and the last in their order.
-        first, last = (min(every), max(every)) if every else ("", "")
-        apart = next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
-        depth = first[:apart].rfind("/")
-        below = Counter(path[: path.find("/", depth + 1)] for path in paths if path.find("/", depth + 1) > 0)
-        return dict(below.most_common())
+            return cast(dict[str, int], _browse().folders(snapshot, condition))
 
     def uris(self, where: Filter | None = None) -> list[str]:
         """Return the uris of the documents that a filter leaves, or of all, in the order they were added."""
@@ -341,9 +336,10 @@ class Searcher(Asker):
 
     def map(self) -> Map | None:
         """Return the map that `likewise map` has drawn; None if there is no map, or if its file is damaged."""
-        from indexer.map.file import read_map
-
-        return read_map(self._store.derived(), self.map_record)
+        if (record := self.map_record) is None:
+            return None
+        reader = doors.require("parts", "map", "the map of an index")
+        return cast(Map | None, reader.read_map(self._store.derived(), record))
 
     def passages(self, uri: str) -> list[Passage]:
         """Return a document's passages, each with its text, offsets, heading, page and line, in the order of `vectors`.
@@ -423,6 +419,11 @@ class Searcher(Asker):
 
     def __contains__(self, wanted: object) -> bool:
         return has_document(self._store, wanted)
+
+
+def _browse() -> Any:
+    """Return the functions of `search/browse.py`. Raises BadInput if the part `service` is missing."""
+    return doors.require("parts", "service", "reading an index without a question")
 
 
 def _position(cursor: str, history: str, address: str) -> int:

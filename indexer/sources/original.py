@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from indexer.errors import BadInput, count_of
 from indexer.records import Document, Stamp
@@ -42,6 +42,21 @@ class NoOriginal(BadInput):
 
     http_status = 404
     slug = "no-original"
+
+
+def original_of(document: Document, recorded: tuple[Any, Stamp] | None) -> Original:
+    """Return the original of a document.
+
+    Args:
+        recorded: `LedgerRow` and stamp of its file; None if it comes from no file.
+
+    Raises:
+        NoOriginal: the document comes from no file, or it is one of many records of a file.
+    """
+    if recorded is None:
+        raise none_of(document)
+    row, stamp = recorded
+    return Original(document, row.file, row.reader, row.reason.mark, stamp)
 
 
 def none_of(document: Document) -> NoOriginal:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from indexer import BadInput, Document, FilterError, Index, Section, UnknownField, UnknownUri
+from indexer import BadInput, Document, FilterError, Index, Section, UnknownField, UnknownUri, doors
 from search import Hit, Hits, Query, Searcher
 
 ROWS = np.random.default_rng(3).normal(size=(40, 8)).astype(np.float32)
@@ -81,6 +81,19 @@ def test_values_of_a_field_are_counted_again_after_a_commit(searcher: Searcher, 
     with pytest.raises(BadInput, match="limit is 0"):
         searcher.values("kind", 0)
     assert Searcher(tmp_path / "x.index", unknown_fields="empty").values("yaer").documents == 0
+
+
+def test_a_member_whose_part_is_missing_says_what_to_install(
+    searcher: Searcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = {name: f"likewise.gone.{name}" for name in ("map", "readers", "service")}
+    monkeypatch.setattr(doors, "TABLE", {**doors.TABLE, "parts": missing})
+    for read in (searcher.beginnings, searcher.folders, lambda: searcher.central_passages(3)):
+        with pytest.raises(BadInput, match=r"reading an index without a question needs .* \(service\): pip install"):
+            read()
+    with pytest.raises(BadInput, match=r"the original of a document needs .* \(readers\): pip install"):
+        searcher.original("d3")
+    assert searcher.map() is None  # there is none to read
 
 
 def test_the_passages_of_a_document_have_their_places(tmp_path: Path) -> None:
