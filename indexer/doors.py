@@ -25,7 +25,12 @@ TABLE: Mapping[Group, Mapping[str, str]] = {
     "commands": {},
     "encoders": {},
     "engines": dict.fromkeys(("postgresql", "postgres"), "indexer.stores.postgres.door:open_engine"),
-    "parts": {"map": "indexer.map.door", "readers": "indexer.sources.original", "service": "search.browse"},
+    "parts": {
+        "federation": "search.federation",
+        "map": "indexer.map.door",
+        "readers": "indexer.sources.original",
+        "service": "search.browse",
+    },
     "readers": {},
 }
 """What the parts of this wheel give, as MODULE:NAME."""

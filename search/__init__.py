@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from indexer.stores.port import Info as Info
     from indexer.stores.port import Passage as Passage
     from search.async_searcher import AsyncSearcher as AsyncSearcher
-    from search.federation import search_indexes as search_indexes
     from search.hits import Hit as Hit
     from search.hits import Hits as Hits
     from search.query import Mode as Mode
     from search.query import Query as Query
     from search.searcher import Searcher as Searcher
+    from search.searcher import search_indexes as search_indexes
 else:
     __all__, __getattr__, __dir__ = lazy_names(
         __name__,
@@ -48,9 +48,8 @@ else:
             "indexer.records": ["Document"],
             "indexer.stores.port": ["Info", "Passage"],
             "search.async_searcher": ["AsyncSearcher"],
-            "search.federation": ["search_indexes"],
             "search.hits": ["Hit", "Hits"],
             "search.query": ["Mode", "Query"],
-            "search.searcher": ["Searcher"],
+            "search.searcher": ["Searcher", "search_indexes"],
         },
     )

@@ -38,23 +38,7 @@ from search.searcher import Searcher
 
 
 def search_indexes(indexes: Iterable[str | PathLike[str] | Searcher], query: Query | str) -> Hits:
-    """Return the best hits of several indexes in one ranking. `Hit.index` names the index of each.
-
-    The filter and all options of the question hold for every index. A field that some of the indexes lack satisfies no
-    condition there, and a note says so. `hits.matched` is the sum over the indexes. If the indexes have different
-    models, the score of a dense hit is its cosine in standard deviations above the mean cosine of this question and all
-    asked indexes with its model.
-
-    Args:
-        indexes: addresses, or searchers, which stay open. Each is named by its folder without `.index`; a text may
-            give another name, NAME=ADDRESS.
-        query: the question; a text is asked in dense mode.
-
-    Raises:
-        BadInput: there is no index, two have the same name, or one cannot answer this question.
-        FilterError: the filter fits none of the indexes.
-        NoWords: in words mode, the question has no word to search by.
-    """
+    """Return the best hits of several indexes in one ranking, as `search.search_indexes` describes it."""
     searchers: dict[str, Searcher] = {}
     with ExitStack() as opened:
         for index in as_list(indexes, "indexes", "Searcher"):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from indexer import BadInput, Document, FilterError, Index, Section, UnknownField, UnknownUri, doors
-from search import Hit, Hits, Query, Searcher
+from search import Hit, Hits, Query, Searcher, search_indexes
 
 ROWS = np.random.default_rng(3).normal(size=(40, 8)).astype(np.float32)
 UNIT = ROWS / np.linalg.norm(ROWS, axis=1, keepdims=True)
@@ -86,13 +86,15 @@ def test_values_of_a_field_are_counted_again_after_a_commit(searcher: Searcher, 
 def test_a_member_whose_part_is_missing_says_what_to_install(
     searcher: Searcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    missing = {name: f"likewise.gone.{name}" for name in ("map", "readers", "service")}
+    missing = {name: f"likewise.gone.{name}" for name in ("federation", "map", "readers", "service")}
     monkeypatch.setattr(doors, "TABLE", {**doors.TABLE, "parts": missing})
     for read in (searcher.beginnings, searcher.folders, lambda: searcher.central_passages(3)):
         with pytest.raises(BadInput, match=r"reading an index without a question needs .* \(service\): pip install"):
             read()
     with pytest.raises(BadInput, match=r"the original of a document needs .* \(readers\): pip install"):
         searcher.original("d3")
+    with pytest.raises(BadInput, match=r"one question to several indexes needs .* \(federation\): pip install"):
+        search_indexes([searcher], "moon")
     assert searcher.map() is None  # there is none to read
 
 
