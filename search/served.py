@@ -16,7 +16,6 @@ from indexer import errors
 from indexer.deadline import Deadline
 from indexer.filters.mapping import Filter
 from indexer.languages.models import reads_english_alone
-from indexer.languages.questions import other_language
 from indexer.lookup import unknown_uri
 from indexer.records import Vector
 from indexer.stores.addresses.open import is_uri
@@ -25,6 +24,7 @@ from search.federation import answer_together
 from search.hits import Hits
 from search.lanes import Overloaded
 from search.query import Mode, Query
+from search.question_language import other_language
 from search.searcher import Searcher
 from search.timings import Timings
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 
@@ -22,12 +20,3 @@ def noting(repeated: dict[str, None]) -> Callable[[list[tuple[str, Any]]], dict[
         return found
 
     return members
-
-
-def repeated_member(text: str | bytes) -> str | None:
-    """Return the name of a member that an object in a JSON text has twice; None without one, or if it is not JSON."""
-    repeated: dict[str, None] = {}
-    with suppress(ValueError, RecursionError):
-        json.loads(text, object_pairs_hook=noting(repeated))
-        return next((name[:80] for name in repeated), None)
-    return None

@@ -5,8 +5,10 @@ An unknown member is refused, because a misspelt filter that is ignored gives wr
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self, TypeVar
 
@@ -16,7 +18,7 @@ from starlette.requests import Request
 from indexer.errors import BadInput
 from indexer.filters.limits import FROM_CLIENTS
 from indexer.filters.operators import ON_FIELDS
-from indexer.sources.repeated_members import repeated_member
+from indexer.sources.repeated_members import noting
 from indexer.stores.fields.flatten import scalars
 from indexer.stores.port import Sort
 from search.hits import HIT_MEMBERS
@@ -388,9 +390,17 @@ async def body_of(request: Request, kind: type[Body]) -> Body:
 
 def refuse_repeated_members(body: bytes) -> None:
     """Raise Problem if an object has a member twice: the last one would be taken, such as another filter."""
-
     if (repeated := repeated_member(body)) is not None:
         raise Problem(400, "bad-input", f"the member {repeated!r} is given twice: give it once")
+
+
+def repeated_member(text: str | bytes) -> str | None:
+    """Return the name of a member that an object in a JSON text has twice; None without one, or if it is not JSON."""
+    repeated: dict[str, None] = {}
+    with suppress(ValueError, RecursionError):
+        json.loads(text, object_pairs_hook=noting(repeated))
+        return next((name[:80] for name in repeated), None)
+    return None
 
 
 def parameter(request: Request, name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from indexer.languages.questions import other_language
+from search.question_language import other_language
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,9 @@ import anyio
 import pytest
 from starlette.testclient import TestClient
 
-from indexer.sources.repeated_members import repeated_member
 from search.server import limits
 from search.server.guard import Rules, is_loopback
-from search.server.requests import EmbeddingsRequest, NewDocument
+from search.server.requests import EmbeddingsRequest, NewDocument, repeated_member
 
 SEARCH = "/v1/indexes/papers/search"
 TOKEN = "0123456789abcdef"
