@@ -78,6 +78,7 @@ class Code(Enum):
     ARCHIVE = "an archive: unpack it and index the folder"
     AUDIO_OR_VIDEO = "audio or video: index a transcript"
     DRAWING = "a drawing without words"
+    NO_READER = "no reader of {} is installed: {}"
     EXPUNGED = "deleted in the mail program, which removes it when it compacts the folder"
     MAIL_IN_DELIVERY = "messages that are still being delivered"
     PROGRAM_WITHOUT_TEXT = "{} finds no text in it"

@@ -6,7 +6,7 @@ databases or the shell.
 To add a format, write readers/FORMAT.py with one function: either `read(text: str) -> Content`, which keeps the decoded
 text, or `read(path: str) -> Content`, which extracts the text. It runs in the worker process
 within its bounds. It raises Unreadable (the file failed) or Skip (it holds nothing) with a reason. Then name its
-extensions in FORMATS (formats.py). Nothing else has to change.
+extensions in FORMATS (formats.py) and the function in TABLE (doors.py). Nothing else has to change.
 """
 
 from __future__ import annotations

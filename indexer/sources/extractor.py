@@ -1,4 +1,4 @@
-"""The caller of the worker process, in which the readers of readers/ run. It ends a worker that takes too long.
+"""The caller of the worker process, in which readers run. It ends a worker that takes too long.
 
 There is one worker for all files, because starting it takes half a second.
 """
@@ -40,13 +40,13 @@ class Extractor:
 
     def __init__(self) -> None:
         self._worker: Child | None = None
-        self._modules: set[str] = set()
+        self._readers: set[str] = set()  # that the worker has imported
         self._lock = threading.Lock()
 
     def extract(
         self,
         path: str,
-        module: str,
+        reader: str,
         max_characters: int,
         text: str | None = None,
         data: bytes | None = None,
@@ -55,7 +55,7 @@ class Extractor:
         """Read one file, or a message of a mailbox.
 
         Args:
-            module: name of its reader in readers/.
+            reader: the name of its reader, as `doors.find` has it.
             max_characters: longest text to accept.
             text: the decoded text, for a reader that gets it in place of the path.
             data: the bytes of the message, which its reader gets in place of the path.
@@ -65,7 +65,7 @@ class Extractor:
             Unreadable: the file is damaged, encrypted or over a bound, or the reader crashed.
             Skip: it holds nothing to index.
         """
-        request = {"path": path, "module": module, "max_characters": max_characters, "text": text}
+        request = {"path": path, "reader": reader, "max_characters": max_characters, "text": text}
         content = _content_of(self._ask(request, data, seconds))
         return content if text is None else replace(content, text=text)
 
@@ -75,7 +75,7 @@ class Extractor:
         Raises:
             Unreadable: the file is damaged, encrypted or over a bound.
         """
-        request = {"module": "pdf_picture", "page": page, "text": text, "marks": marks}
+        request = {"reader": "pdf_picture", "page": page, "text": text, "marks": marks}
         answer = self._ask(request, data, MAX_PICTURE_SECONDS)
         return PagePicture(b64decode(answer["png"]), answer["is_marked"], answer["pages"])
 
@@ -90,9 +90,9 @@ class Extractor:
             if self._worker is None or not self._worker.is_running:
                 self.close()
                 self._worker = Child("indexer.sources.worker")
-                self._modules.clear()
-            module = str(request["module"])
-            seconds = MAX_FILE_SECONDS + (START_SECONDS if module not in self._modules else 0) if most is None else most
+                self._readers.clear()
+            reader = str(request["reader"])
+            seconds = MAX_FILE_SECONDS + (START_SECONDS if reader not in self._readers else 0) if most is None else most
             messages = [json.dumps({**request, "has_data": data is not None, "seconds": seconds}).encode()]
             messages += [] if data is None else [data]
             try:
@@ -105,7 +105,7 @@ class Extractor:
             except BaseException:  # interrupted: the answer on its way would be taken for that of the next file
                 self.close()
                 raise
-            self._modules.add(module)
+            self._readers.add(reader)
             if "failed" in answer:
                 raise Unreadable(from_stored(answer["failed"]))
             return answer

@@ -1,16 +1,14 @@
-"""The registry of file formats: the reader of each file, by its extension or else by its first bytes; and its call."""
+"""The registry of file formats: the format of a file, by its extension or else by its first bytes."""
 
 # ruff: noqa: PTH122
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from indexer.ledger import NO_REASON, Code, Reason
-from indexer.sources.content import Content, Skip, Unreadable
 from indexer.sources.mbox import is_mbox
 
 FormatKind = Literal["text", "extracted", "records"]
@@ -23,12 +21,12 @@ class Format:
     Attributes:
         name: short name, the `format` by which documents are filtered.
         kind: "text" is kept as decoded, "extracted" is read by the worker process, "records" hold many documents.
-        module: the file in readers/ with its function `read`; empty for text without structure.
+        reader: the name under which `doors.find("readers", NAME)` finds its reader; empty for text without structure.
     """
 
     name: str
     kind: FormatKind
-    module: str = ""
+    reader: str = ""
 
 
 TEXT = Format("text", "text")
@@ -180,24 +178,3 @@ def format_of(path: str, head: bytes) -> Format:
         return RTF
     opening = head[:512].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     return HTML if opening.startswith((b"<!doctype html", b"<html")) else TEXT
-
-
-def call_reader(module: str, source: str | bytes) -> Content:
-    """Return what a reader makes of a decoded text, of the path of a file, or of a part of a file.
-
-    Args:
-        module: the file in readers/.
-
-    Raises:
-        Unreadable: parsers raise anything on damaged files. One file must not end the run.
-        Skip: it holds nothing to index.
-        MemoryError: there is not enough memory.
-    """
-    try:
-        content: Content = importlib.import_module(f"indexer.sources.readers.{module}").read(source)
-    except (Skip, Unreadable, MemoryError):
-        raise
-    except Exception as error:
-        problem = " ".join(f"{type(error).__name__}: {error}".split())
-        raise Unreadable(Code.READER_FAILED(module, problem[:200])) from error
-    return content

@@ -51,7 +51,7 @@ class Mailbox:
         if message.is_expunged:
             return Entry(uri, file, "skipped", Code.EXPUNGED(), stamp=stamp)
         most = MAX_EXPANSION * self.options.max_bytes
-        read_content = partial(EXTRACTOR.extract, uri, EML.module, most, data=message.data)
+        read_content = partial(EXTRACTOR.extract, uri, EML.reader, most, data=message.data)
         content = content_or_entry(read_content, uri, file, stamp)
         if isinstance(content, Entry):
             return content

@@ -44,7 +44,8 @@ from indexer.sources.titles import title_of
 from indexer.sources.walk import WalkedFile
 
 _HEAD_BYTES = 8192
-_OVER_LIMIT = (Code.TOO_LARGE, Code.TABLE_TOO_LARGE)
+_MAY_BE_READ_NOW = (Code.TOO_LARGE, Code.TABLE_TOO_LARGE, Code.NO_READER)
+"""Reasons to skip a file that another limit or another part of likewise removes."""
 
 
 def read(source: Source, options: ReadOptions, known: Callable[[str], KnownFile | None]) -> Iterator[Entry]:
@@ -85,13 +86,13 @@ def read(source: Source, options: ReadOptions, known: Callable[[str], KnownFile 
 def _is_final(path: str, recorded: KnownFile, options: ReadOptions) -> bool:
     """Return whether reading the file again would have the same outcome.
 
-    This is true if the reader has not changed, and nothing failed or was over the size limit. A program of the user
-    that has failed to read some pages counts too, and an attachment that took too long.
+    This is true if the reader has not changed, and nothing failed, was over the size limit or lacked a reader. A
+    program of the user that has failed to read some pages counts too, and an attachment that took too long.
     """
     if not is_read_alike(path, recorded, options.extractors) or has_failed(recorded):
         return False
     for _, state, reason in recorded.entries:
-        if state == "failed" or (state == "skipped" and reason.code in _OVER_LIMIT):
+        if state == "failed" or (state == "skipped" and reason.code in _MAY_BE_READ_NOW):
             return False
     return bool(recorded.entries)
 
@@ -155,7 +156,7 @@ def _whole_file(
     if program is None:
         return _entry(content_or_entry(read_content, path, path, stamp), path, format_, stamp)
     content: Content | Entry | None = None
-    if format_.module:
+    if format_.reader:
         content = content_or_entry(read_content, path, path, stamp)
     if content is None or (isinstance(content, Entry) and content.state == "skipped"):
         content = content_or_entry(partial(program.read, path), path, path, stamp)
@@ -214,7 +215,7 @@ def _records(
 def _content(file: BinaryIO, path: str, format_: Format, options: ReadOptions) -> Content:
     """Return what the reader of a format makes of a file."""
     if format_.kind == "extracted":
-        return EXTRACTOR.extract(path, format_.module, MAX_EXPANSION * options.max_bytes)
+        return EXTRACTOR.extract(path, format_.reader, MAX_EXPANSION * options.max_bytes)
     return _decode(file.read(options.max_bytes + 1), path, format_)
 
 
@@ -246,7 +247,7 @@ def _decode(data: bytes, path: str, format_: Format) -> Content:
         raise Unreadable(undecodable(data))
     if "\0" in text:
         raise Skip(Code.BINARY_WITH_NUL())
-    return EXTRACTOR.extract(path, format_.module, len(text), text) if format_.module else Content(text)
+    return EXTRACTOR.extract(path, format_.reader, len(text), text) if format_.reader else Content(text)
 
 
 def _modified(stamp: Stamp) -> str:

@@ -1,4 +1,4 @@
-"""The worker process, `python -m indexer.sources.worker`, in which the readers of readers/ run (see extractor.py).
+"""The worker process, `python -m indexer.sources.worker`, in which readers run (see extractor.py).
 
 Requests and answers are JSON, and cross the connection whose file descriptor is the argument. They are not pickled,
 because a malicious file may control this process, and the caller must not run its code. Everything that a file does to
@@ -21,9 +21,10 @@ from dataclasses import asdict, replace
 from multiprocessing.connection import Connection
 from typing import Any
 
+from indexer import doors
+from indexer.errors import to_install
 from indexer.ledger import Code, notes_stored
-from indexer.sources.content import Assembly, Skip, Unreadable
-from indexer.sources.formats import call_reader
+from indexer.sources.content import Assembly, Content, Skip, Unreadable
 from indexer.sources.limits import EXTRA_MEMORY_BYTES
 
 
@@ -73,12 +74,32 @@ def _content(request: dict[str, Any], data: bytes | None) -> dict[str, Any]:
     limit, text = request["max_characters"], request["text"]
     source = next(each for each in (data, text, request["path"]) if each is not None)
     Assembly.max_characters = limit
-    content = call_reader(request["module"], source)
+    content = call_reader(request["reader"], source)
     if text is not None:
         content = replace(content, text="")  # the caller has it
     if len(content.text) > limit:
         raise Unreadable(Code.TEXT_OVER_LIMIT(f"{limit:,}"))
     return {"content": asdict(content) | {"note": content.note.stored(), "unread": notes_stored(content.unread)}}
+
+
+def call_reader(name: str, source: str | bytes) -> Content:
+    """Return what a reader makes of a decoded text, of the path of a file, or of a message.
+
+    Raises:
+        Unreadable: parsers raise anything on damaged files. One file must not end the run.
+        Skip: it holds nothing to index, or its reader is not installed.
+        MemoryError: there is not enough memory.
+    """
+    try:
+        if (reader := doors.find("readers", name)) is None:
+            raise Skip(Code.NO_READER(name, to_install()))
+        content: Content = reader(source)
+    except (Skip, Unreadable, MemoryError):
+        raise
+    except Exception as error:
+        problem = " ".join(f"{type(error).__name__}: {error}".split())
+        raise Unreadable(Code.READER_FAILED(name, problem[:200])) from error
+    return content
 
 
 def _limit_memory() -> None:

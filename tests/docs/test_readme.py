@@ -59,6 +59,6 @@ def test_the_table_of_the_readme_names_every_format() -> None:
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     table = page.partition("\n## What it reads\n")[2].partition("\n## ")[0].casefold()
     titles = {"odt": "opendocument", "ods": "opendocument", "odp": "opendocument"}
-    formats = {MBOX.name, MAILDIR.name} | {each.name for each in FORMATS.values() if each.kind != "text" or each.module}
+    formats = {MBOX.name, MAILDIR.name} | {each.name for each in FORMATS.values() if each.kind != "text" or each.reader}
     names = {"rst": "restructuredtext"} | titles
     assert [name for name in sorted(formats) if names.get(name, name) not in table] == []

@@ -54,6 +54,7 @@ SENTENCES: list[tuple[Reason, str]] = [
     (Code.ARCHIVE(), "an archive: unpack it and index the folder"),
     (Code.AUDIO_OR_VIDEO(), "audio or video: index a transcript"),
     (Code.DRAWING(), "a drawing without words"),
+    (Code.NO_READER("pdf", "pip install likewise"), "no reader of pdf is installed: pip install likewise"),
     (Code.EXPUNGED(), "deleted in the mail program, which removes it when it compacts the folder"),
     (Code.MAIL_IN_DELIVERY(), "messages that are still being delivered"),
     (Code.PROGRAM_WITHOUT_TEXT("ocr"), "ocr finds no text in it"),

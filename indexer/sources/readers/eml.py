@@ -159,7 +159,7 @@ class _Attachments:
         with tempfile.TemporaryDirectory(prefix="likewise-attachment-", ignore_cleanup_errors=True) as folder:
             path = Path(folder, f"file.{format_.name}")  # openpyxl looks at the extension
             path.write_bytes(data)
-            return EXTRACTOR.extract(str(path), format_.module, max_characters, seconds=seconds)
+            return EXTRACTOR.extract(str(path), format_.reader, max_characters, seconds=seconds)
 
     def _note(self, name: str, reason: Reason) -> None:
         if reason.code is Code.TOO_SLOW:

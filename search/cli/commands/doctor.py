@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import platform
 import re
@@ -15,7 +14,8 @@ from pathlib import Path
 
 import click
 
-from indexer.errors import LikewiseError, count_of, in_shell, to_install
+from indexer import doors
+from indexer.errors import BadInput, LikewiseError, count_of, in_shell, to_install
 from search.cli.arguments.options import HelpfulCommand, complete_path, json_option
 from search.cli.terminal.output import number, printable, quoted, say, say_json, shown, without_passwords
 
@@ -164,17 +164,17 @@ def _readers() -> Iterator[Finding]:
     from indexer.sources.formats import FORMATS
 
     broken: dict[str, str] = {}
-    for module in sorted({format_.module for format_ in FORMATS.values() if format_.module}):
+    for reader in sorted({format_.reader for format_ in FORMATS.values() if format_.reader}):
         try:
-            importlib.import_module(f"indexer.sources.readers.{module}")
-        except (ImportError, OSError) as error:
-            broken[module] = str(error)
-    named = {each.name for each in FORMATS.values() if each.kind != "text" or each.module}
-    lost = {each.name for each in FORMATS.values() if each.module in broken}
+            doors.require("readers", reader, "reading these files")
+        except (BadInput, ImportError, OSError) as error:
+            broken[reader] = str(error)
+    named = {each.name for each in FORMATS.values() if each.kind != "text" or each.reader}
+    lost = {each.name for each in FORMATS.values() if each.reader in broken}
     texts = len({each.name for each in FORMATS.values()} - named)
     yield Finding("readers", f"{', '.join(sorted(named - lost))}, and text in {texts} languages and notations")
-    for module, reason in broken.items():
-        yield Finding("readers", f"{module}: {reason}", problem=True, advice=to_install())
+    for reader, reason in broken.items():
+        yield Finding("readers", f"{reader}: {reason}", problem=True, advice=to_install())
 
 
 def _extras() -> Iterator[Finding]:

@@ -15,10 +15,10 @@ import pytest
 from indexer.passages import front_matter
 from indexer.passages.cut import left_out_ranges, visible_text
 from indexer.records import Document
-from indexer.sources import Entry, encoding
+from indexer.sources import Entry, encoding, markdown
 from indexer.sources.content import Unreadable
-from indexer.sources.formats import call_reader
-from indexer.sources.readers import html, markdown, rst
+from indexer.sources.readers import html, rst
+from indexer.sources.worker import call_reader
 
 Collect = Callable[..., list[Entry]]
 
