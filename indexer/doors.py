@@ -28,7 +28,7 @@ TABLE: Mapping[Group, Mapping[str, str]] = {
     "parts": {
         "federation": "search.federation",
         "map": "indexer.map.door",
-        "readers": "indexer.sources.original",
+        "readers": "indexer.sources.readers",
         "service": "search.browse",
     },
     "readers": {

@@ -8,31 +8,14 @@ from __future__ import annotations
 import atexit
 import json
 import threading
-from base64 import b64decode
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from indexer.ledger import Code, from_stored, notes_from_stored
 from indexer.records import Section
 from indexer.sources.child import Child, ChildEnded
 from indexer.sources.content import Content, Skip, Unreadable
-from indexer.sources.limits import MAX_FILE_SECONDS, MAX_PICTURE_SECONDS, START_SECONDS
-
-
-@dataclass(frozen=True)
-class PagePicture:
-    """The picture of a page.
-
-    Attributes:
-        png: the picture; empty if there is no such page.
-        is_marked: whether the marks are drawn: they are not where the page has another text than the index.
-        pages: how many pages there are.
-    """
-
-    png: bytes
-    is_marked: bool
-    pages: int
+from indexer.sources.limits import MAX_FILE_SECONDS, START_SECONDS
 
 
 class Extractor:
@@ -66,18 +49,8 @@ class Extractor:
             Skip: it holds nothing to index.
         """
         request = {"path": path, "reader": reader, "max_characters": max_characters, "text": text}
-        content = _content_of(self._ask(request, data, seconds))
+        content = _content_of(self.ask(request, data, seconds))
         return content if text is None else replace(content, text=text)
-
-    def draw_page(self, data: bytes, page: int, text: str, marks: Sequence[tuple[int, int]]) -> PagePicture:
-        """Draw a page of a PDF. Arguments are those of `pdf_picture.draw`.
-
-        Raises:
-            Unreadable: the file is damaged, encrypted or over a bound.
-        """
-        request = {"reader": "pdf_picture", "page": page, "text": text, "marks": marks}
-        answer = self._ask(request, data, MAX_PICTURE_SECONDS)
-        return PagePicture(b64decode(answer["png"]), answer["is_marked"], answer["pages"])
 
     def close(self) -> None:
         """End the worker; the next file starts a new one."""
@@ -85,7 +58,17 @@ class Extractor:
         if worker is not None:
             worker.close()
 
-    def _ask(self, request: dict[str, Any], data: bytes | None, most: float | None) -> dict[str, Any]:
+    def ask(self, request: dict[str, Any], data: bytes | None, most: float | None) -> dict[str, Any]:
+        """Send a request to the worker and return its answer.
+
+        Args:
+            request: values of JSON. "reader" is a name, and the worker gets more time for its first request. If "part"
+                is the name of a part of likewise, the `answer(request, data)` of its door answers.
+            most: maximum seconds; None for the usual limit.
+
+        Raises:
+            Unreadable: as `extract`.
+        """
         with self._lock:
             if self._worker is None or not self._worker.is_running:
                 self.close()

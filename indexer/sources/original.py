@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
+from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -17,10 +18,11 @@ from typing import Any, BinaryIO
 from indexer.errors import BadInput, count_of
 from indexer.records import Document, Stamp
 from indexer.sources.content import Unreadable
-from indexer.sources.extractor import EXTRACTOR, PagePicture
+from indexer.sources.extractor import EXTRACTOR
 from indexer.sources.formats import EML, FORMATS, MAILDIR, MBOX, PDF
 from indexer.sources.maildir import message_files
 from indexer.sources.mbox import message_places, read_message
+from indexer.sources.reader_limits import MAX_PICTURE_SECONDS
 
 MAX_BYTES = 2**28
 """Maximum bytes of an original."""
@@ -35,6 +37,21 @@ _PICTURES = {
 _TYPES = {PDF.name: "application/pdf", **dict.fromkeys((EML.name, MBOX.name, MAILDIR.name), "message/rfc822")}
 _RECORDS = frozenset(format_.name for format_ in FORMATS.values() if format_.kind == "records")
 _TEXTS = frozenset(format_.name for format_ in FORMATS.values() if format_.kind == "text")
+
+
+@dataclass(frozen=True)
+class PagePicture:
+    """The picture of a page.
+
+    Attributes:
+        png: the picture; empty if there is no such page.
+        is_marked: whether the marks are drawn: they are not where the page has another text than the index.
+        pages: how many pages there are.
+    """
+
+    png: bytes
+    is_marked: bool
+    pages: int
 
 
 class NoOriginal(BadInput):
@@ -144,7 +161,7 @@ class Original:
                 cut = ((max(first, section.start), min(last, end)) for first, last in marks)
                 marked = [(first - section.start, max(first, last) - section.start) for first, last in cut]
         try:
-            picture = EXTRACTOR.draw_page(self.read(), number, text, marked)
+            picture = _draw_page(self.read(), number, text, marked)
         except Unreadable as error:
             raise BadInput(f"{self.document.uri}: page {number} cannot be drawn: {error}") from error
         if not picture.png:
@@ -173,3 +190,14 @@ class Original:
             if status.st_size > MAX_BYTES and self.format != MBOX.name:
                 raise NoOriginal(f"{self.document.uri}: its file has more than {MAX_BYTES // 2**20} MB")
             yield file
+
+
+def _draw_page(data: bytes, page: int, text: str, marks: Sequence[tuple[int, int]]) -> PagePicture:
+    """Draw a page of a PDF in the worker process. Arguments are those of `pdf_picture.draw`.
+
+    Raises:
+        Unreadable: the file is damaged, encrypted or over a bound.
+    """
+    request = {"part": "readers", "reader": "pdf_picture", "page": page, "text": text, "marks": marks}
+    answer = EXTRACTOR.ask(request, data, MAX_PICTURE_SECONDS)
+    return PagePicture(b64decode(answer["png"]), answer["is_marked"], answer["pages"])

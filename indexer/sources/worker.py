@@ -9,13 +9,11 @@ connection or ends.
 # ruff: noqa: PTH123
 from __future__ import annotations
 
-import importlib
 import json
 import logging
 import signal
 import sys
 import warnings
-from base64 import b64encode
 from contextlib import suppress
 from dataclasses import asdict, replace
 from multiprocessing.connection import Connection
@@ -49,25 +47,16 @@ def main(descriptor: int) -> None:
 
 def _answer(request: dict[str, Any], data: bytes | None) -> dict[str, Any]:
     try:
-        return _picture(request, data) if "page" in request else _content(request, data)
+        if part := request.get("part"):
+            answer: dict[str, Any] = doors.require("parts", part, "this request").answer(request, data)
+            return answer
+        return _content(request, data)
     except Skip as skip:
         return {"skipped": skip.reason.stored()}
     except Unreadable as error:
         return {"failed": error.reason.stored()}
     except MemoryError:
         return {"failed": Code.TOO_MUCH_MEMORY(EXTRA_MEMORY_BYTES // 2**30).stored()}
-
-
-def _picture(request: dict[str, Any], data: bytes | None) -> dict[str, Any]:
-    draw = importlib.import_module("indexer.sources.readers.pdf_picture").draw
-    assert data is not None
-    try:
-        png, is_marked, pages = draw(data, request["page"], request["text"], request["marks"])
-    except (Unreadable, MemoryError):
-        raise
-    except Exception as error:  # parsers raise anything on damaged files
-        raise Unreadable(Code.NOT_PDF(error)) from error
-    return {"png": b64encode(png).decode(), "is_marked": is_marked, "pages": pages}
 
 
 def _content(request: dict[str, Any], data: bytes | None) -> dict[str, Any]:

@@ -271,7 +271,16 @@ def test_every_public_name_can_be_had_and_is_the_same_in_all_packages() -> None:
 
 
 @pytest.mark.parametrize(
-    "package_name", ["indexer", "indexer.encoders", "indexer.sources", "indexer.workers", "search", "search.server"]
+    "package_name",
+    [
+        "indexer",
+        "indexer.encoders",
+        "indexer.sources",
+        "indexer.sources.readers",
+        "indexer.workers",
+        "search",
+        "search.server",
+    ],
 )
 def test_the_names_for_type_checkers_are_those_of_the_table(package_name: str) -> None:
     package = importlib.import_module(package_name)

@@ -1,1 +1,23 @@
-"""One reader per file format: a file's text and its sections. indexer/doors.py names them."""
+"""The door of the part that reads office files, PDF, mail and more. Each format has a file with its reader.
+
+`indexer.doors.find("parts", "readers")` returns this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from indexer.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from indexer.sources.original import Original as Original
+    from indexer.sources.original import none_of as none_of
+    from indexer.sources.readers.pdf_picture import answer as answer
+else:
+    __all__, __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "indexer.sources.original": ["Original", "none_of"],
+            "indexer.sources.readers.pdf_picture": ["answer"],
+        },
+    )

@@ -17,7 +17,7 @@ from lxml import etree
 from indexer.ledger import Code
 from indexer.sources import archive
 from indexer.sources.content import Assembly, Content, Headings, Unreadable
-from indexer.sources.limits import MAX_REPEATED_CHARACTERS, MAX_REPEATS
+from indexer.sources.reader_limits import MAX_REPEATED_CHARACTERS, MAX_REPEATS
 from indexer.sources.readers import xml
 from indexer.sources.readers.office_parts import add_sheet, formulas_without_value
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
 from ctypes import byref
 from io import BytesIO
 from math import sqrt
+from typing import Any
 
 import pypdfium2
 from pypdfium2 import raw
+
+from indexer.ledger import Code
+from indexer.sources.content import Unreadable
 
 _SCALE = 2.0
 """Pixels per point (1/72 inch): 144 pixels per inch."""
@@ -20,6 +25,17 @@ _LEFT_OUT = re.compile(r"[\s\x00-\x1f\x7f\xad\ufffe‐-]+")
 """Blanks and hyphens: where a line ends, the index may have them otherwise than the page."""
 
 Box = tuple[float, float, float, float]
+
+
+def answer(request: Mapping[str, Any], data: bytes) -> dict[str, Any]:
+    """Answer a request of original.py in the worker process. Raises Unreadable if the file cannot be opened."""
+    try:
+        png, is_marked, pages = draw(data, request["page"], request["text"], request["marks"])
+    except MemoryError:
+        raise
+    except Exception as error:  # parsers raise anything on damaged files
+        raise Unreadable(Code.NOT_PDF(error)) from error
+    return {"png": b64encode(png).decode(), "is_marked": is_marked, "pages": pages}
 
 
 def draw(data: bytes, number: int, text: str, marks: Sequence[Sequence[int]]) -> tuple[bytes, bool, int]:
