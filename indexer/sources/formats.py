@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from indexer.ledger import NO_REASON, Code, Reason
-from indexer.sources.mbox import is_mbox
+from indexer.sources.from_line import is_mbox
 
 FormatKind = Literal["text", "extracted", "records"]
 

@@ -5,9 +5,12 @@ mailbox has the id. A message keeps its uri as long as it is in the mailbox. The
 (`Reason.mark`). So, if a mailbox has changed, only its new messages are parsed.
 """
 
+# ruff: noqa: PTH119, PTH123
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -17,16 +20,64 @@ from indexer.ledger import HELD, NO_REASON, Code
 from indexer.records import Document, KnownFile, Stamp
 from indexer.sources.entry import Entry, ReadOptions, content_or_entry, entry_of
 from indexer.sources.extractor import EXTRACTOR
-from indexer.sources.formats import EML, reader_of
+from indexer.sources.formats import EML, MAILDIR, MBOX, reader_of
 from indexer.sources.limits import MAX_EXPANSION
-from indexer.sources.maildir import MessageOpener, message_files
+from indexer.sources.maildir import ledger_path, message_files
 from indexer.sources.mbox import message_places, read_message
 from indexer.sources.message import Message
 from indexer.sources.titles import title_of
+from indexer.sources.walk import WalkedFile
+
+
+class Mailboxes:
+    """Reads the mailboxes of a SOURCE, with the uris that their messages have in the ledger."""
+
+    def __init__(self, known: Callable[[str], KnownFile | None], options: ReadOptions) -> None:
+        """Prepare to read mailboxes.
+
+        Args:
+            known: returns the record of the ledger for the path of a file.
+            options: which messages are too large.
+        """
+        self._known, self._options, self._opener = known, options, MessageOpener()
+        self._maildir = ""
+        self._holders: dict[str, str] = {}  # the file of each uri of this Maildir
+
+    def open(self, walked: WalkedFile) -> BinaryIO:
+        """Open the file of a message in a Maildir. Raises OSError if it cannot be opened."""
+        return self._opener.open(walked.maildir, walked.message_file)
+
+    def entries(self, file: BinaryIO, walked: WalkedFile, stamp: Stamp) -> Iterator[Entry]:
+        """Yield the entries of the messages in an open file: an mbox, or a message of a Maildir."""
+        if not walked.maildir:
+            mailbox = _Mailbox(walked.path, MBOX.name, self._options)
+            yield from _read_mbox(file, mailbox, stamp, self._known(walked.path))
+            return
+        mailbox, message = _Mailbox(walked.maildir, MAILDIR.name, self._options), Message(file.read())
+        yield mailbox.entry(message, self._uri(mailbox, message, walked.path), walked.path, stamp)
+
+    def _uri(self, mailbox: _Mailbox, message: Message, file: str) -> str:
+        """Return the uri of a message of a Maildir.
+
+        Args:
+            file: the path of its file in the ledger.
+        """
+        if mailbox.path != self._maildir:
+            self._maildir = mailbox.path
+            self._holders = {uri: name for name, _ in message_files(mailbox.path) for uri in self._recorded(name)}
+        by_mark = mailbox.uri(message.mark)
+        if not message.id or by_mark in self._recorded(file):
+            return by_mark
+        uri = mailbox.uri(message.id)
+        return uri if self._holders.setdefault(uri, file) == file else by_mark
+
+    def _recorded(self, file: str) -> list[str]:
+        recorded = self._known(file)
+        return [uri for uri, _, _ in recorded.entries] if recorded is not None else []
 
 
 @dataclass(frozen=True, slots=True)
-class Mailbox:
+class _Mailbox:
     """A mailbox whose messages are read.
 
     Attributes:
@@ -71,7 +122,7 @@ class Mailbox:
         return entry_of(document, file, stamp, reason, content.unread)
 
 
-def read_mbox(stream: BinaryIO, mailbox: Mailbox, stamp: Stamp, known: KnownFile | None) -> Iterator[Entry]:
+def _read_mbox(stream: BinaryIO, mailbox: _Mailbox, stamp: Stamp, known: KnownFile | None) -> Iterator[Entry]:
     """Yield the entries of the messages of an mbox.
 
     Args:
@@ -109,7 +160,7 @@ def read_mbox(stream: BinaryIO, mailbox: Mailbox, stamp: Stamp, known: KnownFile
 class _MboxUris:
     """The uris of the messages of an mbox: uris from the ledger, and new uris."""
 
-    def __init__(self, mailbox: Mailbox, known: KnownFile | None) -> None:
+    def __init__(self, mailbox: _Mailbox, known: KnownFile | None) -> None:
         self._mailbox = mailbox
         self._by_mark: dict[str, str] = {}
         self._equal: dict[str, list[str]] = {}  # more uris of messages that are equal, by their mark
@@ -149,37 +200,28 @@ class _MboxUris:
         return uri
 
 
-class MaildirUris:
-    """The uris of new and changed messages of Maildirs, one Maildir after another.
+class MessageOpener:
+    """Opens the files of messages, of one Maildir after another, even if a flag was added since the folder was
+    listed."""
 
-    Attributes:
-        known: returns the record of the ledger for the path of a file.
-        opener: opens the files of the messages.
-    """
-
-    def __init__(self, known: Callable[[str], KnownFile | None]) -> None:
-        self.known, self.opener = known, MessageOpener()
+    def __init__(self) -> None:
         self._maildir = ""
-        self._holders: dict[str, str] = {}  # the file of each uri
+        self._renamed: dict[str, str] = {}  # the files when a message was missed last, by their paths in the ledger
 
-    def uri(self, mailbox: Mailbox, message: Message, file: str) -> str:
-        """Return the uri of a message.
+    def open(self, maildir: str, path: str) -> BinaryIO:
+        """Open the file of a message.
 
-        Args:
-            file: the path of its file in the ledger.
+        Raises:
+            OSError: it cannot be opened.
         """
-        if mailbox.path != self._maildir:
-            self._maildir = mailbox.path
-            self._holders = {uri: name for name, _ in message_files(mailbox.path) for uri in self._recorded(name)}
-        by_mark = mailbox.uri(message.mark)
-        if not message.id or by_mark in self._recorded(file):
-            return by_mark
-        uri = mailbox.uri(message.id)
-        return uri if self._holders.setdefault(uri, file) == file else by_mark
-
-    def _recorded(self, file: str) -> list[str]:
-        recorded = self.known(file)
-        return [uri for uri, _, _ in recorded.entries] if recorded is not None else []
+        with suppress(FileNotFoundError):
+            return open(path, "rb")
+        known_as = ledger_path(maildir, os.path.basename(path))
+        if maildir == self._maildir:
+            with suppress(FileNotFoundError, KeyError):
+                return open(self._renamed[known_as], "rb")
+        self._maildir, self._renamed = maildir, dict(message_files(maildir))
+        return open(self._renamed.get(known_as, path), "rb")
 
 
 def _in_utc(date: str) -> str | None:

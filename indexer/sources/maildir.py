@@ -4,14 +4,13 @@ The ledger names a message by its file without flags, directly below the Maildir
 `new` to `cur` lets a run open the file again.
 """
 
-# ruff: noqa: PTH110, PTH112, PTH118, PTH119, PTH120, PTH123, PTH208
+# ruff: noqa: PTH110, PTH112, PTH118, PTH119, PTH120, PTH208
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import BinaryIO
 
 _MESSAGE_FOLDERS = ("cur", "new")
 _FLAGS = re.compile(r"[:;!]2,[A-Za-z]*$")
@@ -68,27 +67,3 @@ def renamed_message(path: str) -> str:
     maildir = "" if os.path.exists(path) else maildir_of(os.path.dirname(path))
     files = dict(message_files(maildir)) if maildir else {}
     return files.get(ledger_path(maildir, os.path.basename(path)), path)
-
-
-class MessageOpener:
-    """Opens the files of messages, of one Maildir after another, even if a flag was added since the folder was
-    listed."""
-
-    def __init__(self) -> None:
-        self._maildir = ""
-        self._renamed: dict[str, str] = {}  # the files when a message was missed last, by their paths in the ledger
-
-    def open(self, maildir: str, path: str) -> BinaryIO:
-        """Open the file of a message.
-
-        Raises:
-            OSError: it cannot be opened.
-        """
-        with suppress(FileNotFoundError):
-            return open(path, "rb")
-        known_as = ledger_path(maildir, os.path.basename(path))
-        if maildir == self._maildir:
-            with suppress(FileNotFoundError, KeyError):
-                return open(self._renamed[known_as], "rb")
-        self._maildir, self._renamed = maildir, dict(message_files(maildir))
-        return open(self._renamed.get(known_as, path), "rb")

@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
+from indexer import doors
+from indexer.errors import to_install
 from indexer.ledger import NO_REASON, Code, Reason
 from indexer.records import Document, KnownFile, Stamp
 from indexer.sources import jsonl, table
@@ -35,8 +37,6 @@ from indexer.sources.formats import (
     reason_not_to_read,
 )
 from indexer.sources.limits import MAX_EXPANSION
-from indexer.sources.mailbox import Mailbox, MaildirUris, read_mbox
-from indexer.sources.message import Message
 from indexer.sources.programs import has_failed, is_read_alike, program_for
 from indexer.sources.record import Container
 from indexer.sources.source import STDIN, Source
@@ -46,6 +46,16 @@ from indexer.sources.walk import WalkedFile
 _HEAD_BYTES = 8192
 _MAY_BE_READ_NOW = (Code.TOO_LARGE, Code.TABLE_TOO_LARGE, Code.NO_READER)
 """Reasons to skip a file that another limit or another part of likewise removes."""
+
+
+class Mailboxes(Protocol):
+    """Reads the messages of an mbox, or of a Maildir, as one entry each. The part `readers` gives it."""
+
+    def open(self, walked: WalkedFile) -> BinaryIO:
+        """Open the file of a message in a Maildir, also if its name has changed. Raises OSError if that fails."""
+
+    def entries(self, file: BinaryIO, walked: WalkedFile, stamp: Stamp) -> Iterator[Entry]:
+        """Yield the entries of the messages in an open file. Messages that the ledger has are not parsed."""
 
 
 def read(source: Source, options: ReadOptions, known: Callable[[str], KnownFile | None]) -> Iterator[Entry]:
@@ -61,7 +71,8 @@ def read(source: Source, options: ReadOptions, known: Callable[[str], KnownFile 
         for entry in jsonl.read_jsonl(sys.stdin.buffer, Container(STDIN, "jsonl", None, None, options)):
             yield replace(entry, reader=reader_of("jsonl"))
         return
-    uris = MaildirUris(known)
+    part = doors.find("parts", "readers")
+    mailboxes: Mailboxes | None = part and part.Mailboxes(known, options)
     for file in source.files(claim=True):
         path, status = file.path, file.status
         if status is None:
@@ -80,7 +91,7 @@ def read(source: Source, options: ReadOptions, known: Callable[[str], KnownFile 
                     uri, path, "skipped" if state == "skipped" else "unchanged", reason, opened=False, stamp=stamp
                 )
             continue
-        yield from _entries(file, options, uris, met=path != source.root)
+        yield from _entries(file, options, mailboxes, met=path != source.root)
 
 
 def _is_final(path: str, recorded: KnownFile, options: ReadOptions) -> bool:
@@ -97,23 +108,24 @@ def _is_final(path: str, recorded: KnownFile, options: ReadOptions) -> bool:
     return bool(recorded.entries)
 
 
-def _entries(walked: WalkedFile, options: ReadOptions, uris: MaildirUris, met: bool) -> Iterator[Entry]:
+def _entries(walked: WalkedFile, options: ReadOptions, mailboxes: Mailboxes | None, met: bool) -> Iterator[Entry]:
     """Open one file and yield its entries."""
     read_ns = time.time_ns()
-    path, status, maildir = walked.path, walked.status, walked.maildir
+    path, status = walked.path, walked.status
     assert status is not None
     stamp = Stamp(status.st_size, status.st_mtime_ns, status.st_ino, read_ns)
     try:
-        with uris.opener.open(maildir, walked.message_file) if maildir else open(path, "rb") as file:
+        file_path = walked.message_file or path
+        with mailboxes.open(walked) if mailboxes and walked.maildir else open(file_path, "rb") as file:
             status = os.fstat(file.fileno())
             stamp = Stamp(status.st_size, status.st_mtime_ns, status.st_ino, read_ns)
             head = file.read(_HEAD_BYTES)
             file.seek(0)
-            format_ = MAILDIR if maildir else format_of(path, head)
+            format_ = MAILDIR if walked.maildir else format_of(path, head)
             if format_ is TEXT and (program := program_for(options.extractors, os.path.splitext(path)[1].lower())):
                 format_ = Format(program.kind, "extracted")
             reader = reader_of(format_.name)
-            for entry in _read(file, walked, format_, head, stamp, options, uris, met):
+            for entry in _read(file, walked, format_, head, stamp, options, mailboxes, met):
                 yield replace(entry, reader=entry.reader or reader)
     except OSError as error:
         yield Entry(path, path, "failed", Code.CANNOT_BE_READ(error.strerror or error), stamp=stamp)
@@ -126,18 +138,18 @@ def _read(
     head: bytes,
     stamp: Stamp,
     options: ReadOptions,
-    uris: MaildirUris,
+    mailboxes: Mailboxes | None,
     met: bool,
 ) -> Iterator[Entry]:
     """Yield the entries of an open file of this format."""
     path = walked.path
     if reason := _reason_to_skip(path, format_, head, stamp.size, options):
         yield Entry(path, path, "skipped", reason, stamp=stamp)
-    elif format_ is MAILDIR:
-        mailbox, message = Mailbox(walked.maildir, format_.name, options), Message(file.read())
-        yield mailbox.entry(message, uris.uri(mailbox, message, path), path, stamp)
-    elif format_ is MBOX:
-        yield from read_mbox(file, Mailbox(path, format_.name, options), stamp, uris.known(path))
+    elif format_ in (MBOX, MAILDIR):
+        if mailboxes is None:
+            yield Entry(path, path, "skipped", Code.NO_READER(format_.name, to_install()), stamp=stamp)
+        else:
+            yield from mailboxes.entries(file, walked, stamp)
     elif format_.kind == "records":
         yield from _records(file, path, format_, stamp, options, met)
     else:

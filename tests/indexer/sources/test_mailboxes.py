@@ -29,7 +29,7 @@ from indexer.sources import Entry, mbox
 from indexer.sources.content import Content
 from indexer.sources.extractor import EXTRACTOR
 from indexer.sources.formats import EML, MBOX, TEXT, format_of
-from indexer.sources.maildir import MessageOpener
+from indexer.sources.mailbox import MessageOpener
 
 Collect = Callable[..., list[Entry]]
 Likewise = Callable[..., Any]
