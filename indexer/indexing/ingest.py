@@ -18,8 +18,8 @@ from indexer.ledger import HELD, NO_REASON, Code, LedgerState, Reason
 from indexer.listener import Commit
 from indexer.records import UNREAD, Changes, Document, KnownFile, Span, Stamp, Vector
 from indexer.sources import Entry, ReadOptions, Source, read
+from indexer.sources.formats import is_read_alike
 from indexer.sources.maildir import exists
-from indexer.sources.programs import is_read_alike
 from indexer.sources.source import STDIN
 from indexer.sources.walk import nearest_above
 from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, RunOutcome

@@ -11,24 +11,29 @@ extensions in FORMATS (formats.py) and the function in TABLE (doors.py). Nothing
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import indexer.doors
 from indexer.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    ExtractorProgram: Any
     from indexer.sources.entry import Entry as Entry
     from indexer.sources.entry import ReadOptions as ReadOptions
-    from indexer.sources.programs import ExtractorProgram as ExtractorProgram
     from indexer.sources.reading import read as read
     from indexer.sources.source import Source as Source
     from indexer.sources.source import open_sources as open_sources
 else:
-    __all__, __getattr__, __dir__ = lazy_names(
+    __all__, _found, __dir__ = lazy_names(
         __name__,
         {
             "indexer.sources.entry": ["Entry", "ReadOptions"],
-            "indexer.sources.programs": ["ExtractorProgram"],
             "indexer.sources.reading": ["read"],
             "indexer.sources.source": ["Source", "open_sources"],
         },
     )
+
+    def __getattr__(name: str) -> Any:
+        if name == "ExtractorProgram":  # a public name here, and the part has it
+            return indexer.doors.require("parts", "readers", "a program that extracts text").ExtractorProgram
+        return _found(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -53,26 +53,6 @@ class Content:
     note: Reason = NO_REASON
     unread: tuple[Reason, ...] = ()
     unread_pages: tuple[int, ...] = ()
-
-    def pages(self) -> dict[int, str]:
-        """Return the text of each page that has any, by its number."""
-        ends = [section.start for section in self.sections[1:]] + [len(self.text)]
-        return {
-            section.page: self.text[section.start : end].strip()
-            for section, end in zip(self.sections, ends, strict=False)
-            if section.page is not None
-        }
-
-
-def page_ranges(numbers: Sequence[int]) -> str:
-    """Return page numbers in ascending order as ranges: 2-4, 7."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
 class Headings:

@@ -11,11 +11,11 @@ from indexer.ledger import NO_REASON, Code, Reason
 from indexer.passages.cut import unbroken_in_passages
 from indexer.passages.unbroken import is_unbroken
 from indexer.sources.content import Content, Skip, Unreadable
-from indexer.sources.programs import ExtractorProgram
 
 if TYPE_CHECKING:
     from indexer.exchange import Embedded
     from indexer.records import Document, Stamp
+    from indexer.sources.formats import Program
 
 EntryState = Literal["read", "unchanged", "skipped", "failed"]
 
@@ -107,7 +107,7 @@ class ReadOptions:
     text_field: str | None = None
     rehash: bool = False
     ignore: bool = True
-    extractors: tuple[ExtractorProgram, ...] = ()
+    extractors: tuple[Program, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 < self.max_file_mb <= _MAX_LIMIT_MB:

@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from indexer.ledger import NO_REASON, Code, Reason
 from indexer.sources.from_line import is_mbox
+
+if TYPE_CHECKING:
+    from indexer.records import KnownFile
+    from indexer.sources.content import Content
 
 FormatKind = Literal["text", "extracted", "records"]
 
@@ -151,11 +155,44 @@ def reader_of(format_name: str) -> str:
     return f"{format_name}/{READER_VERSIONS.get(format_name, 1)}"
 
 
-def is_read_by(path: str, readers: Iterable[str]) -> bool:
-    """Return whether a file would still be read by the reader that has read it, as far as its name tells."""
-    by_extension = FORMATS.get(os.path.splitext(path)[1].lower())
-    for reader in readers:
-        format_name = reader.partition("/")[0]
+class Program(Protocol):
+    """A program of the user that extracts text. The part `readers` has it as `ExtractorProgram`.
+
+    Attributes:
+        kind: the extension of the files that it reads, or the format of files that may lack text.
+        reader: the name and version that the ledger has for files that it has read.
+    """
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def reader(self) -> str: ...
+
+    def read(self, path: str) -> Content:
+        """Return the text of a file. Raises Unreadable or Skip."""
+
+    def complete(self, path: str, content: Content) -> Content:
+        """Return what a reader has found in a file, with the text that it lacks. Raises Unreadable or Skip."""
+
+    def may_add_to(self, recorded: KnownFile) -> bool:
+        """Return whether a file that another reader has read may lack text."""
+
+
+def program_for(programs: Sequence[Program], *kinds: str) -> Program | None:
+    """Return the program for the first of these extensions and formats that has one."""
+    return next((each for kind in kinds for each in programs if each.kind == kind), None)
+
+
+def is_read_alike(path: str, recorded: KnownFile, programs: Sequence[Program]) -> bool:
+    """Return whether a file would be read again by the reader or program that has read it, as far as its name tells."""
+    extension = os.path.splitext(path)[1].lower()
+    by_extension = FORMATS.get(extension)
+    readers = {reader: reader.partition("/")[0] for reader in recorded.readers - {each.reader for each in programs}}
+    program = program_for(programs, extension, *readers.values()) if readers else None
+    if program is not None and program.may_add_to(recorded):
+        return False
+    for reader, format_name in readers.items():
         has_another_name = by_extension is not None and by_extension.name != format_name
         if reader != reader_of(format_name) or (has_another_name and format_name not in _MAILBOXES):
             return False

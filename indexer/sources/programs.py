@@ -4,17 +4,18 @@ A program runs without a shell, in a process group and an empty folder of its ow
 output. What it writes to its standard output, in UTF-8, is the text.
 """
 
-# ruff: noqa: PTH110, PTH113, PTH117, PTH119, PTH122
+# ruff: noqa: PTH110, PTH113, PTH117, PTH119
 from __future__ import annotations
 
 import os
 import selectors
+import shlex
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -23,8 +24,9 @@ from typing import Any
 from indexer.errors import BadInput
 from indexer.ledger import Code
 from indexer.records import KnownFile
-from indexer.sources.content import Assembly, Content, Skip, Unreadable, page_ranges
-from indexer.sources.formats import FORMATS, TEXT, is_read_by, reader_of
+from indexer.sources.content import Assembly, Content, Skip, Unreadable
+from indexer.sources.formats import FORMATS, TEXT, reader_of
+from indexer.sources.page_numbers import page_ranges, texts_of_pages
 
 FILE = "{file}"
 """The part of a command that the absolute path of the file replaces."""
@@ -33,13 +35,6 @@ _NOT_OPENED = (Code.EMPTY, Code.TOO_LARGE)
 """Reasons for which neither a reader nor a program gets the file."""
 
 _PAGES_LEFT = (Code.PAGES_WITHOUT_TEXT, Code.PICTURE_PAGES)
-_FAILURES = (
-    Code.PROGRAM_FAILED,
-    Code.PROGRAM_TOO_SLOW,
-    Code.PROGRAM_TOO_MUCH_OUTPUT,
-    Code.PROGRAM_NOT_UTF_8,
-    Code.INSIDE_TOO_SLOW,
-)
 
 _CHUNK_BYTES = 2**16
 _ERROR_BYTES = 4096
@@ -96,6 +91,10 @@ class ExtractorProgram:
         if not all(0 < limit <= 10**6 for limit in (self.seconds, self.memory_mb, self.output_mb)):
             raise BadInput(f'extractor of "{self.kind}": its limits must be above 0, up to 1,000,000')
 
+    def __str__(self) -> str:
+        limits = f"{self.seconds:g} s, {self.memory_mb:g} MB of memory, {self.output_mb:g} MB of output"
+        return f"{self.kind}: {shlex.join(self.command)} (up to {limits})"
+
     @property
     def name(self) -> str:
         """The program's own name, without its folder."""
@@ -132,7 +131,7 @@ class ExtractorProgram:
         written, count, unread = self._text(path).split("\f"), content.metadata["pages"], content.unread_pages
         others = tuple(note for note in content.unread if note.code not in _PAGES_LEFT)
         if count <= len(written) <= count + 1:  # tesseract ends the last page with a form feed too
-            pages = content.pages()
+            pages = texts_of_pages(content)
             filled = [number for number in unread if len(written[number - 1].strip()) > len(pages.get(number, ""))]
             pages |= {number: written[number - 1] for number in filled}
             texts = [pages.get(number, "") for number in range(1, count + 1)]
@@ -147,6 +146,13 @@ class ExtractorProgram:
             raise Skip(Code.PROGRAM_WITHOUT_TEXT(self.name))
         completed = self._content(texts, content.metadata)
         return replace(completed, title=content.title, note=read, unread=others)
+
+    def may_add_to(self, recorded: KnownFile) -> bool:
+        """Return whether a file that another reader has read may lack text: it was read as plain text, it was skipped,
+        or some of its pages have no text."""
+        is_skipped = any(state == "skipped" and reason.code not in _NOT_OPENED for _, state, reason in recorded.entries)
+        codes = {note.code for notes in recorded.notes.values() for note in notes}
+        return is_skipped or reader_of(TEXT.name) in recorded.readers or not codes.isdisjoint(_PAGES_LEFT)
 
     def _content(self, pages: Sequence[str], metadata: Mapping[str, Any]) -> Content:
         assembly = Assembly()
@@ -216,32 +222,6 @@ class ExtractorProgram:
             last = next((line.strip() for line in reversed(lines) if line.strip()), "it writes no error")
             raise Unreadable(Code.PROGRAM_FAILED(self.name, "signal" if code < 0 else "exit", abs(code), last))
         return bytes(output)
-
-
-def program_for(extractors: Sequence[ExtractorProgram], *kinds: str) -> ExtractorProgram | None:
-    """Return the program for the first of these extensions and formats that has one."""
-    return next((each for kind in kinds for each in extractors if each.kind == kind), None)
-
-
-def is_read_alike(path: str, recorded: KnownFile, extractors: Sequence[ExtractorProgram]) -> bool:
-    """Return whether a file would be read again by the reader or program that has read it, as far as its name tells."""
-    readers = recorded.readers - {each.reader for each in extractors}
-    kinds = (os.path.splitext(path)[1].lower(), *(reader.partition("/")[0] for reader in readers))
-    if readers and program_for(extractors, *kinds):
-        is_skipped = any(state == "skipped" and reason.code not in _NOT_OPENED for _, state, reason in recorded.entries)
-        if reader_of(TEXT.name) in readers or is_skipped or _has_note(recorded, _PAGES_LEFT):
-            return False
-    return is_read_by(path, readers)
-
-
-def has_failed(recorded: KnownFile) -> bool:
-    """Return whether a part of a file that was read was not: pages by a program, or an attachment that took too
-    long."""
-    return _has_note(recorded, _FAILURES)
-
-
-def _has_note(recorded: KnownFile, codes: Collection[Code]) -> bool:
-    return any(note.code in codes for notes in recorded.notes.values() for note in notes)
 
 
 def _is_extension(kind: str) -> bool:

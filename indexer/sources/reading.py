@@ -33,11 +33,12 @@ from indexer.sources.formats import (
     TSV,
     Format,
     format_of,
+    is_read_alike,
+    program_for,
     reader_of,
     reason_not_to_read,
 )
 from indexer.sources.limits import MAX_EXPANSION
-from indexer.sources.programs import has_failed, is_read_alike, program_for
 from indexer.sources.record import Container
 from indexer.sources.source import STDIN, Source
 from indexer.sources.titles import title_of
@@ -46,6 +47,11 @@ from indexer.sources.walk import WalkedFile
 _HEAD_BYTES = 8192
 _MAY_BE_READ_NOW = (Code.TOO_LARGE, Code.TABLE_TOO_LARGE, Code.NO_READER)
 """Reasons to skip a file that another limit or another part of likewise removes."""
+_LACKING = {
+    *(Code.PROGRAM_FAILED, Code.PROGRAM_TOO_SLOW, Code.PROGRAM_TOO_MUCH_OUTPUT, Code.PROGRAM_NOT_UTF_8),
+    Code.INSIDE_TOO_SLOW,
+}
+"""Notes on parts of a file that a program failed to read, or that took too long."""
 
 
 class Mailboxes(Protocol):
@@ -100,7 +106,8 @@ def _is_final(path: str, recorded: KnownFile, options: ReadOptions) -> bool:
     This is true if the reader has not changed, and nothing failed, was over the size limit or lacked a reader. A
     program of the user that has failed to read some pages counts too, and an attachment that took too long.
     """
-    if not is_read_alike(path, recorded, options.extractors) or has_failed(recorded):
+    lacking = any(note.code in _LACKING for notes in recorded.notes.values() for note in notes)
+    if lacking or not is_read_alike(path, recorded, options.extractors):
         return False
     for _, state, reason in recorded.entries:
         if state == "failed" or (state == "skipped" and reason.code in _MAY_BE_READ_NOW):

@@ -13,7 +13,7 @@ from indexer.ledger import HELD
 from indexer.records import KnownFile
 from indexer.settings import RecordedSource
 from indexer.sources.entry import ReadOptions
-from indexer.sources.programs import ExtractorProgram, is_read_alike
+from indexer.sources.formats import Program, is_read_alike
 from indexer.sources.source import STDIN, Source, open_sources, root_of
 from indexer.sources.walk import nearest_above
 
@@ -78,7 +78,7 @@ def changes(
     sources: Sequence[RecordedSource],
     files: Mapping[str, KnownFile],
     kept: Collection[tuple[str, str]] = (),
-    extractors: Sequence[ExtractorProgram] = (),
+    extractors: Sequence[Program] = (),
 ) -> SourceChanges:
     """Compare recorded sources with the ledger; no file is opened except those with rules.
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from indexer.sources.mailbox import Mailboxes as Mailboxes
     from indexer.sources.original import Original as Original
     from indexer.sources.original import none_of as none_of
+    from indexer.sources.programs import ExtractorProgram as ExtractorProgram
     from indexer.sources.readers.pdf_picture import answer as answer
 else:
     __all__, __getattr__, __dir__ = lazy_names(
@@ -20,6 +21,7 @@ else:
         {
             "indexer.sources.mailbox": ["Mailboxes"],
             "indexer.sources.original": ["Original", "none_of"],
+            "indexer.sources.programs": ["ExtractorProgram"],
             "indexer.sources.readers.pdf_picture": ["answer"],
         },
     )

@@ -20,7 +20,8 @@ import pypdfium2
 from pypdfium2 import raw
 
 from indexer.ledger import Code, Reason
-from indexer.sources.content import Assembly, Content, Skip, Unreadable, page_ranges
+from indexer.sources.content import Assembly, Content, Skip, Unreadable
+from indexer.sources.page_numbers import page_ranges
 from indexer.sources.reader_limits import MAX_PAGES
 from indexer.sources.readers.pdf_annotations import PlacedText, Rectangle, insertions, placed_texts
 from indexer.sources.readers.pdf_right_to_left import RIGHT_TO_LEFT, rows

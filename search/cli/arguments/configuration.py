@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from indexer import doors
 from indexer.encoders.machine.user_folders import configuration_folder
 from indexer.errors import BadInput
 
 if TYPE_CHECKING:
-    from indexer.sources import ExtractorProgram
+    from indexer.sources.formats import Program
 
 FOLDER_FILE = ".likewise.toml"
 _MODES = ("dense", "words", "hybrid")
@@ -68,18 +69,19 @@ def read_configuration() -> dict[str, str | int]:
     return settings
 
 
-def read_extractors() -> tuple[ExtractorProgram, ...]:
+def read_extractors() -> tuple[Program, ...]:
     """Return the programs that the user's file names for files which likewise does not read itself.
 
     Raises:
         BadInput: one of them cannot be run. The message names the file and what to change.
     """
-    from indexer.sources import ExtractorProgram
-
     file = user_file()
     table = _toml(file).get(_EXTRACTORS, {}) if _exists(file) else {}
     if not isinstance(table, dict):
         raise BadInput(f"{file}: extractors is {table!r}: give a table, [extractors]")
+    if not table:
+        return ()
+    part = doors.require("parts", "readers", f"the table extractors of {file}")
     programs = []
     for kind, value in table.items():
         members = value if isinstance(value, dict) else {"command": value}
@@ -91,7 +93,7 @@ def read_extractors() -> tuple[ExtractorProgram, ...]:
                 f"numbers {', '.join(_LIMITS)}"
             )
         try:
-            programs.append(ExtractorProgram(kind, tuple(command), **limits))
+            programs.append(part.ExtractorProgram(kind, tuple(command), **limits))
         except BadInput as error:
             raise BadInput(f"{file}: {error}") from error
     return tuple(programs)

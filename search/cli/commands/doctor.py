@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import re
-import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -200,8 +199,7 @@ def _configuration() -> Iterator[Finding]:
         yield Finding("files", shown(str(file)))
     try:
         for program in read_extractors():
-            limits = f"{program.seconds:g} s, {program.memory_mb:g} MB of memory, {program.output_mb:g} MB of output"
-            yield Finding("programs", f"{program.kind}: {shlex.join(program.command)} (up to {limits})")
+            yield Finding("programs", str(program))
     except LikewiseError as error:
         yield Finding("programs", in_shell(error), problem=True)
     if settings:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from indexer.indexing.runs import Outcome
     from indexer.listener import Listener
     from indexer.settings import RecordedSource
-    from indexer.sources import ExtractorProgram, ReadOptions, Source
+    from indexer.sources import ReadOptions, Source
+    from indexer.sources.formats import Program
     from indexer.workers.pool import Pool
 
 _COUNTS = ("seen", "indexed", "unchanged", "updated", "skipped", "failed", "pruned")
@@ -46,7 +47,7 @@ class RunOptions:
 
 
 def recorded_groups(
-    address: str, recorded: Sequence[RecordedSource], extractors: tuple[ExtractorProgram, ...]
+    address: str, recorded: Sequence[RecordedSource], extractors: tuple[Program, ...]
 ) -> list[tuple[ReadOptions, list[str]]]:
     """Return the arguments of recorded sources, with the options that each group is read with.
 
