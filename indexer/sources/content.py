@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from indexer.ledger import NO_REASON, Code, Reason
 from indexer.records import Section
@@ -53,6 +53,22 @@ class Content:
     note: Reason = NO_REASON
     unread: tuple[Reason, ...] = ()
     unread_pages: tuple[int, ...] = ()
+
+
+class Reader(Protocol):
+    """The function that reads one format in the worker process, found by `doors.find("readers", NAME)`.
+
+    A package adds one by an entry point of the group `likewise.readers`. Its name is the extension of the files without
+    the dot, such as "vcf", and becomes the format of their documents.
+    """
+
+    def __call__(self, path: str, /) -> Content:
+        """Return the text of a file, given its absolute path.
+
+        Raises:
+            Unreadable: the file is damaged, encrypted or over a bound. Other exceptions are reported as damage.
+            Skip: it holds nothing to index.
+        """
 
 
 class Headings:

@@ -25,7 +25,7 @@ from indexer.errors import BadInput
 from indexer.ledger import Code
 from indexer.records import KnownFile
 from indexer.sources.content import Assembly, Content, Skip, Unreadable
-from indexer.sources.formats import FORMATS, TEXT, reader_of
+from indexer.sources.formats import FORMATS, TEXT, format_of_extension, reader_of
 from indexer.sources.page_numbers import page_ranges, texts_of_pages
 
 FILE = "{file}"
@@ -77,8 +77,8 @@ class ExtractorProgram:
 
     def __post_init__(self) -> None:
         formats = {format_.name for format_ in FORMATS.values() if format_.kind == "extracted"}
-        if self.kind in FORMATS:
-            name = FORMATS[self.kind].name
+        if known_format := format_of_extension(self.kind):
+            name = known_format.name
             advice = f'name its format "{name}" for files without text' if name in formats else "leave it out"
             raise BadInput(f'extractor of "{self.kind}": likewise reads these files itself: {advice}')
         if self.kind not in formats and (self.kind != self.kind.lower() or not _is_extension(self.kind)):

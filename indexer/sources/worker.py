@@ -83,6 +83,8 @@ def call_reader(name: str, source: str | bytes) -> Content:
         if (reader := doors.find("readers", name)) is None:
             raise Skip(Code.NO_READER(name, to_install()))
         content: Content = reader(source)
+        if not isinstance(content, Content):
+            raise TypeError(f"its reader returns {type(content).__name__}, not Content")
     except (Skip, Unreadable, MemoryError):
         raise
     except Exception as error:

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from indexer.records import Document, Span
-from indexer.sources.formats import FORMATS, MAILDIR, MBOX
-
-EXTRACTED = frozenset(format_.name for format_ in (*FORMATS.values(), MBOX, MAILDIR) if format_.kind != "text")
-"""Formats whose text is not the file's own: a line number in it would mislead."""
+from indexer.sources.formats import is_extracted
 
 
 def with_lines(document: Document, spans: Iterable[Span]) -> Iterator[tuple[Span, int | None]]:
@@ -18,7 +15,7 @@ def with_lines(document: Document, spans: Iterable[Span]) -> Iterator[tuple[Span
         spans: in the order of the text.
     """
     line, counted_to = 1, 0
-    numbered = document.path is not None and document.format not in EXTRACTED
+    numbered = document.path is not None and not is_extracted(document.format)
     for span in spans:
         if numbered:
             line += document.text.count("\n", counted_to, span.start)

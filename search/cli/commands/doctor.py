@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 
 from indexer import doors
-from indexer.errors import BadInput, LikewiseError, count_of, in_shell, to_install
+from indexer.errors import LikewiseError, count_of, in_shell, to_install
 from search.cli.arguments.options import HelpfulCommand, complete_path, json_option
 from search.cli.terminal.output import number, printable, quoted, say, say_json, shown, without_passwords
 
@@ -159,19 +159,26 @@ def _size(folder: Path) -> str:
 
 
 def _readers() -> Iterator[Finding]:
-    """Import every reader, and yield the extensions of the readers that work."""
+    """Import every reader, and yield the formats of the readers that work."""
     from indexer.sources.formats import FORMATS
 
-    broken: dict[str, str] = {}
-    for reader in sorted({format_.reader for format_ in FORMATS.values() if format_.reader}):
+    missing, broken = list[str](), dict[str, str]()
+    for reader in sorted(doors.names("readers")):
         try:
-            doors.require("readers", reader, "reading these files")
-        except (BadInput, ImportError, OSError) as error:
+            if doors.find("readers", reader) is None:
+                missing.append(reader)
+        except (AttributeError, ImportError, OSError) as error:
             broken[reader] = str(error)
+    own = {each.reader for each in FORMATS.values()}
     named = {each.name for each in FORMATS.values() if each.kind != "text" or each.reader}
-    lost = {each.name for each in FORMATS.values() if each.reader in broken}
+    lost = {each.name for each in FORMATS.values() if each.reader in (*missing, *broken)}
     texts = len({each.name for each in FORMATS.values()} - named)
+    named |= set(doors.names("readers")) - own - {*broken}
     yield Finding("readers", f"{', '.join(sorted(named - lost))}, and text in {texts} languages and notations")
+    if missing:
+        is_whole_part = doors.find("parts", "readers") is None
+        names = ", ".join(missing)
+        yield Finding("readers", f"{names}: not installed", problem=not is_whole_part, advice=to_install())
     for reader, reason in broken.items():
         yield Finding("readers", f"{reader}: {reason}", problem=True, advice=to_install())
 
