@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from commands.test_default_index import enter
 
+from indexer.sources.formats import READER_VERSIONS
+
 
 @pytest.fixture
 def folder(tmp_path: Path, likewise: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -64,3 +66,18 @@ def test_an_advised_command_runs_as_it_is_printed(likewise: Callable[..., Any], 
     advised = likewise("status", "my notes & more.index").out.splitlines()[-1].removesuffix(" reads the changes")
     assert shlex.split(advised) == ["likewise", "update", "my notes & more.index"]
     assert likewise(*shlex.split(advised)[1:], "--json").json["indexed"] == 1
+
+
+def test_files_whose_reader_has_changed_are_outdated(
+    likewise: Callable[..., Any], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes = folder / "notes"
+    for name in ("alpha.md", "beta.md"):
+        (notes / name).write_text(f"the text of {name}")
+    for file in notes.iterdir():
+        os.utime(file, (1, 1))
+    likewise("index", "notes")
+    monkeypatch.setitem(READER_VERSIONS, "markdown", 99)
+    found = likewise("status", "--json").json
+    assert found["outdated"] == [str(notes / "alpha.md"), str(notes / "beta.md")]
+    assert (found["unchanged"], found["changed"]) == (2, [])

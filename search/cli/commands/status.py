@@ -27,9 +27,9 @@ def status(path: str, as_json: bool) -> None:
     likewise status papers.index
     likewise status --json
     """
-    from indexer.sources.recorded import changes
     from indexer.stores.addresses.open import open_store
     from search.cli.arguments.configuration import read_extractors
+    from search.cli.indexing.source_changes import changes
 
     with closing(open_store(path)) as store, store.snapshot() as snapshot:
         recorded, files, documents = snapshot.settings.sources, snapshot.files(), snapshot.documents
