@@ -16,7 +16,7 @@ from pathlib import PurePath
 
 from indexer.languages.detect import languages_of
 from indexer.records import Document
-from indexer.sources.formats import SOURCE_CODE
+from indexer.sources.formats import FORMATS
 from indexer.stores.words.analysis import LANGUAGES, UNSPACED, Analysis
 
 CHARACTERS = 1500
@@ -27,6 +27,9 @@ _MIN_LINE_DOCUMENTS = 4
 _LINE_SHARE = 0.02
 """Share of documents from which a line that begins with the same words in each is left out."""
 _PERSON_FIELDS = ("author", "authors", "creator", "from", "to", "cc")
+_PROSE = {"text", "subtitles", "asciidoc", "latex"}
+_SOURCE_CODE = {each.name for each in FORMATS.values() if each.kind == "text" and not each.reader} - _PROSE
+"""Formats whose texts are for a machine and not for a reader, except their comments."""
 _COMMENT = re.compile(r'"{3}.*?"{3}|(?m:^[ \t]*(?:#|//|/?\*|--)[^\n]*)', re.DOTALL)
 _ANSWER = re.compile(r"(?:(?:re|fwd?|aw|wg|sv|tr)[ \t]*:\s*)+", re.IGNORECASE)
 """Beginnings of the subjects of answers and forwarded messages."""
@@ -121,7 +124,7 @@ def read_phrases(documents: Sequence[Document], analysis: Analysis) -> Phrases:
 def _readable(document: Document, common: set[str]) -> tuple[str, str]:
     """Return what a person calls a document, and what a person reads in it: of source code its comments, of a row its
     cells."""
-    text = "\n".join(_COMMENT.findall(document.text)) if document.format in SOURCE_CODE else document.text
+    text = "\n".join(_COMMENT.findall(document.text)) if document.format in _SOURCE_CODE else document.text
     own = "\n".join(_own_lines(text, common)).strip()
     cells = (_LABEL.sub("", line) for line in text.splitlines())
     return _ANSWER.sub("", document.title).replace("_", " "), own or "\n\n".join(cells)

@@ -107,11 +107,6 @@ for _line in _LANGUAGES.replace("|", "\n").split("\n"):
     if _words := _line.split():
         FORMATS.update(dict.fromkeys(_words[1:], Format(_words[0], "text")))
 
-SOURCE_CODE = frozenset(words[0] for words in map(str.split, _LANGUAGES.replace("|", "\n").split("\n")) if words) - {
-    *("asciidoc", "latex")
-}
-"""Formats whose texts are for a machine and not for a reader, except their comments."""
-
 _NAMES = {format_.name for format_ in (*FORMATS.values(), MBOX, MAILDIR)}
 _TEXT_NAMES = {format_.name for format_ in FORMATS.values() if format_.kind == "text"}
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from indexer.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from indexer.sources.extracted_titles import title_of_extracted as title_of_extracted
     from indexer.sources.mailbox import Mailboxes as Mailboxes
     from indexer.sources.original import Original as Original
     from indexer.sources.original import none_of as none_of
@@ -19,6 +20,7 @@ else:
     __all__, __getattr__, __dir__ = lazy_names(
         __name__,
         {
+            "indexer.sources.extracted_titles": ["title_of_extracted"],
             "indexer.sources.mailbox": ["Mailboxes"],
             "indexer.sources.original": ["Original", "none_of"],
             "indexer.sources.programs": ["ExtractorProgram"],
