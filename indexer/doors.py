@@ -30,6 +30,7 @@ TABLE: Mapping[Group, Mapping[str, str]] = {
         "map": "indexer.map.door",
         "readers": "indexer.sources.readers",
         "service": "search.browse",
+        "cache": "indexer.cache.user_cache:opened",
     },
     "readers": {
         "docx": "indexer.sources.readers.docx:read",

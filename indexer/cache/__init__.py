@@ -1,1 +1,1 @@
-"""The cache of vectors of this user: its file, and the encoder that asks it first."""
+"""The cache of vectors of this user: its file, and the encoders and workers that ask it first."""

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from indexer.encoders.machine.hardware import named_threads
 from indexer.encoders.machine.runtime import Runtime
 from indexer.encoders.recipes.port import Encoder, steady
 from indexer.encoders.recipes.recipe import Recipe, RecipeSpec
 from indexer.errors import BadInput, ModelError
-
-if TYPE_CHECKING:
-    from indexer.encoders.chain.deferred import KnownModels
 
 _loaded: dict[str, Encoder] = {}
 """Loaded encoders, by the recipe's identity and everything in the runtime that is not the default."""
@@ -31,6 +29,16 @@ def _renew_lock() -> None:
 
 
 os.register_at_fork(after_in_child=_renew_lock)
+
+
+class KnownModels(Protocol):
+    """Models that were loaded before."""
+
+    def deferred(
+        self, load: Callable[[], Encoder], model: str | PathLike[str] | Recipe | RecipeSpec | Encoder, runtime: Runtime
+    ) -> Encoder:
+        """Return the encoder that `load` returns for a model. If its recipe and tokenizer are known, `load` is called
+        when the first text is embedded."""
 
 
 def get_encoder(
@@ -53,9 +61,7 @@ def get_encoder(
     if isinstance(model, Recipe) and model.question is not None:
         return _get_two(model, runtime, models)
     if models is not None:
-        from indexer.encoders.chain.deferred import defer
-
-        return defer(lambda: get_encoder(model, runtime), model, runtime, models)
+        return models.deferred(lambda: get_encoder(model, runtime), model, runtime)
     if isinstance(model, Recipe):
         return _get_stored(model, runtime)
     if isinstance(model, RecipeSpec | str | PathLike):

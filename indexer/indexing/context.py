@@ -4,14 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from indexer.encoders.machine.runtime import Runtime
+from indexer.encoders.registry import KnownModels
 from indexer.listener import SILENT, Listener
 
 if TYPE_CHECKING:
-    from indexer.cache.vector_cache import VectorCache
+    from indexer.encoders import Encoder
+    from indexer.encoders.machine.hardware import Precision
     from indexer.indexing.embedder import Embedder, Workers
+    from indexer.indexing.embedding import Ready
+
+
+class Cache(KnownModels, Protocol):
+    """Vectors of documents that were embedded before, and the models that made them."""
+
+    def before(self, encoder: Encoder, precision: Precision, ready: Ready) -> Encoder:
+        """Return an encoder that embeds only texts whose vectors the cache lacks. It makes `encoder` ready for them."""
+
+    def before_workers(self, workers: Workers, encoder: Encoder, embedder: Embedder) -> Workers:
+        """Return workers that pass on only documents with a passage whose vector the cache lacks.
+
+        Args:
+            encoder: the encoder by whose tokens documents are cut.
+            embedder: what the workers embed with.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +45,11 @@ class Context:
     """
 
     runtime: Runtime = field(default_factory=Runtime)
-    cache: VectorCache | None = None
+    cache: Cache | None = None
     listener: Listener = SILENT
     wait: bool = True
     workers: Callable[[Embedder], Workers] | None = None
+
+    def cached(self, encoder: Encoder, ready: Ready = lambda encoder: encoder) -> Encoder:
+        """Return `encoder` behind the cache. Without a cache, make the encoder ready now."""
+        return ready(encoder) if self.cache is None else self.cache.before(encoder, self.runtime.precision, ready)

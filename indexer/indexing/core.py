@@ -17,7 +17,7 @@ from typing import Self
 from indexer.encoders import Encoder, Recipe, RecipeSpec, get_encoder
 from indexer.encoders.endpoints.endpoint_address import EndpointAddress
 from indexer.encoders.recipes.notes import model_notes
-from indexer.encoders.recipes.port import of_role
+from indexer.encoders.recipes.port import loaded, of_role
 from indexer.encoders.recipes.recipe import is_endpoint
 from indexer.errors import BadInput, IndexDamaged, ModelError
 from indexer.exchange import Embedded
@@ -37,7 +37,6 @@ from indexer.indexing.embedding import (
     COMMIT_S,
     FIRST_BATCH_CHARACTERS,
     Embedding,
-    Ready,
 )
 from indexer.indexing.identity import as_stored, index_was_replaced, require_recipe
 from indexer.passages.cut import PassageSettings
@@ -160,14 +159,6 @@ class IndexCore:
         """Raise RecipeMismatch, naming both recipes, unless vectors of `recipe` may be mixed with the index's."""
         require_recipe(self.address, self.recipe, recipe)
 
-    def cached(self, encoder: Encoder, ready: Ready = lambda encoder: encoder) -> Encoder:
-        """Return `encoder` behind the cache. Without a cache, make the encoder ready now."""
-        if self.context.cache is None:
-            return ready(encoder)
-        from indexer.cache.cached_encoder import CachedEncoder
-
-        return CachedEncoder(encoder, self.context.cache, self.context.runtime.precision, ready)
-
     def record_model_place(self, model: str) -> None:
         """Store the name or folder under which the model of this recipe is found now, if it has changed."""
 
@@ -185,7 +176,6 @@ class IndexCore:
         """Write the encoder as a graph; errors are those of `Index.compile`."""
         if reason := self.nothing_to_compile():
             raise ModelError(f"{self.address}: there is nothing to compile: {reason}")
-        from indexer.encoders.chain.deferred import loaded
         from indexer.encoders.compilation.export import compile_encoder
 
         with self.writer():
@@ -304,13 +294,8 @@ class IndexCore:
         """Return the workers of the context, which are made now if they were not before."""
         if self._workers is None and self.context.workers is not None:
             self._workers = self.context.workers(self.embedder)
-            if self.context.cache is not None and self.recipe is not None and self.settings.passages is not None:
-                from indexer.cache.cached_encoder import CachedEncoder
-                from indexer.indexing.cached_workers import CachedWorkers
-
-                precision = self.context.runtime.precision
-                encoder = CachedEncoder(self.encoder, self.context.cache, precision)
-                self._workers = CachedWorkers(self._workers, encoder, self.settings.passages, self.recipe.identity)
+            if self.context.cache is not None:
+                self._workers = self.context.cache.before_workers(self._workers, self.encoder, self.embedder)
         return self._workers
 
     def _embed(
@@ -327,7 +312,9 @@ class IndexCore:
             future = workers.submit(documents)
             future.add_done_callback(self._embedding.timed(documents))
             return future, ()
-        rows, notes = self._embedding.embed(self.encoder, documents, cached=self.cached, listener=self.context.listener)
+        rows, notes = self._embedding.embed(
+            self.encoder, documents, cached=self.context.cached, listener=self.context.listener
+        )
         future.set_result([Embedded(spans, vectors, self.recipe.identity) for spans, vectors in rows])
         return future, notes
 

@@ -15,12 +15,12 @@ from typing import Literal
 
 import numpy as np
 
-from indexer.cache.vector_cache import VectorCache
 from indexer.encoders import Encoder, Recipe, RecipeSpec, get_encoder
 from indexer.encoders.machine.runtime import Runtime
 from indexer.encoders.recipes.locate import DEFAULT_MODEL
-from indexer.encoders.recipes.port import of_role
+from indexer.encoders.recipes.port import loaded, of_role
 from indexer.encoders.recipes.recipe import is_endpoint
+from indexer.encoders.registry import KnownModels
 from indexer.encoders.tokens.batching import watching
 from indexer.errors import BadInput, NothingKnown, TextTooLong
 from indexer.listener import SILENT, Collecting, Listener
@@ -133,7 +133,6 @@ class Embedding:
     def _ready(self, encoder: Encoder, *, listener: Listener, counter: _Counter) -> Encoder:
         """Return the encoder for a batch of passages. Behind an endpoint there is no runtime to choose."""
         if encoder.recipe.remote is None:
-            from indexer.encoders.chain.deferred import loaded
             from indexer.encoders.documents import for_documents, ignored_override
 
             encoder = loaded(of_role(encoder, "document"))
@@ -211,7 +210,7 @@ def settings_of_new(
     language: str = AUTO,
     tokenizer: str | PathLike[str] | None = None,
     runtime: Runtime | None = None,
-    cache: VectorCache | None = None,
+    cache: KnownModels | None = None,
 ) -> tuple[Settings, Encoder | None]:
     """Return the settings of a new index and its encoder, or None for an index of the user's own vectors.
 

@@ -93,7 +93,7 @@ def after_embedding(index: IndexCore, writer: Writer) -> list[str]:
     if index.recipe is None:
         return []
     try:
-        renew(index.store, index.cached(steady(index.encoder)))
+        renew(index.store, index.context.cached(steady(index.encoder)))
     except ModelError as error:  # possible where every passage came with its vectors
         return [f"{error}: the vectors are stored, but searches will not say when nothing answers"]
     if reason := index.nothing_to_compile():

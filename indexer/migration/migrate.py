@@ -237,7 +237,7 @@ def back(main: IndexCore) -> Followed:
                 from indexer.calibration.background import renew
 
                 writer.settle()
-                renew(other.store, other.cached(other.encoder), growth=2)
+                renew(other.store, other.context.cached(other.encoder), growth=2)
         return done + switch(main, other, done.left_out, "previous")
 
 

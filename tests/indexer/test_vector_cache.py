@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from indexer.cache import vector_cache
+from indexer.cache import deferred, vector_cache
 from indexer.cache.cached_encoder import CachedEncoder
+from indexer.cache.user_cache import UserCache
 from indexer.cache.vector_cache import VectorCache, default_path
 from indexer.encoders import RecipeSpec, registry
-from indexer.encoders.chain import deferred
 from indexer.encoders.machine.runtime import Runtime
 from indexer.encoders.recipes.locate import DEFAULT_MODEL
 from indexer.errors import NothingKnown, in_shell
@@ -254,7 +254,7 @@ def test_a_recipe_that_another_version_has_kept_is_made_again(
     assert key is not None
     cache.keep_model(key, '{"model": "all-MiniLM-L6-v2", "a member of": "tomorrow"}', "{}")
     monkeypatch.setattr(registry, "_load_spec", lambda *_: (encoder, encoder.recipe))
-    assert registry.get_encoder(model, models=cache) == (encoder, encoder.recipe)
+    assert registry.get_encoder(model, models=UserCache(cache)) == (encoder, encoder.recipe)
     cache.close()
 
 

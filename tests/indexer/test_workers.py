@@ -18,6 +18,7 @@ from postgres_server import new_address
 from word_encoder import WordEncoder
 
 from indexer import BadInput, Document, Embedded, Index, ModelError, RecipeMismatch, WorkersLost
+from indexer.cache.user_cache import UserCache
 from indexer.cache.vector_cache import VectorCache
 from indexer.indexing.context import Context
 from indexer.indexing.core import IndexCore
@@ -211,7 +212,7 @@ def a_run(
     source: Path,
     plan: Plan | None = None,
     workers: int = 3,
-    cache: VectorCache | None = None,
+    cache: UserCache | None = None,
 ) -> tuple[Outcome, str]:
     """Index a source, with workers if there is a plan; return what was done and what is stored."""
     with ExitStack() as stack:
@@ -429,7 +430,8 @@ def test_workers_of_a_users_own_need_two_methods_and_are_checked(tmp_path: Path,
 
 
 def test_the_cache_is_asked_first_and_filled(tmp_path: Path, source: Path, encoder: WordEncoder) -> None:
-    cache = VectorCache(tmp_path / "vectors.db")
+    file = VectorCache(tmp_path / "vectors.db")
+    cache = UserCache(file)
     _, expected = a_run(tmp_path / "serial.index", encoder, source)
     plan = Plan()
     assert a_run(tmp_path / "first.index", encoder, source, plan, cache=cache)[1] == expected
@@ -439,7 +441,7 @@ def test_the_cache_is_asked_first_and_filled(tmp_path: Path, source: Path, encod
     outcome, _ = a_run(tmp_path / "second.index", encoder, source, plan, workers=1, cache=cache)
     assert outcome.summary.indexed == 80
     assert len(plan.requests) == sent + 2  # the worker's first answer, and a batch of one document
-    cache.close()
+    file.close()
 
 
 def test_a_rebuild_uses_the_workers(tmp_path: Path, make_encoder: Callable[..., WordEncoder]) -> None:

@@ -1,1 +1,1 @@
-"""Encoders around encoders: several over one model, one of two models, and one that waits for its model."""
+"""Encoders around encoders: several over one model, and one of two models."""

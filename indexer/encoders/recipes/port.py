@@ -100,6 +100,19 @@ def of_role(encoder: Encoder, role: Role) -> Encoder:
 
 
 @runtime_checkable
+class Deferred(Protocol):
+    """An encoder whose model may not be loaded yet."""
+
+    def undeferred(self) -> Encoder:
+        """Return the encoder itself. Its model is loaded now if it was not loaded before."""
+
+
+def loaded(encoder: Encoder) -> Encoder:
+    """Return the encoder that a deferred encoder stands for; other encoders are returned as they are."""
+    return encoder.undeferred() if isinstance(encoder, Deferred) else encoder
+
+
+@runtime_checkable
 class Switching(Protocol):
     """An encoder that may pass many documents to another runtime."""
 

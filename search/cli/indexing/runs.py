@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from indexer import doors
 from indexer.errors import BadInput, OlderFormat, count_of, in_shell
 from search.cli.indexing.vector_options import VectorOptions
 from search.cli.terminal.output import number, quoted, say, say_json, shown, warn, warn_of
 from search.cli.terminal.progress import RunProgress
 
 if TYPE_CHECKING:
-    from indexer.cache.vector_cache import VectorCache
-    from indexer.indexing.context import Context
+    from indexer.indexing.context import Cache, Context
     from indexer.indexing.core import IndexCore
     from indexer.indexing.embedder import Embedder, Workers
     from indexer.indexing.ingest import Summary
@@ -161,17 +161,11 @@ def run_and_report(
 
 
 @contextmanager
-def vectors_cached(wanted: bool, notes: list[str]) -> Iterator[VectorCache | None]:
+def vectors_cached(wanted: bool, notes: list[str]) -> Iterator[Cache | None]:
     """Open the user's cache of vectors. At the end, its problems are added to the notes."""
-    from indexer.cache.vector_cache import open_vector_cache
-
-    cache = open_vector_cache() if wanted else None
-    try:
+    opened = doors.find("parts", "cache") if wanted else None
+    with nullcontext() if opened is None else opened(notes) as cache:
         yield cache
-    finally:
-        if cache is not None:
-            notes.extend(cache.problems)
-            cache.close()
 
 
 @contextmanager

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from indexer.errors import BadInput, RecipeMismatch
 
 if TYPE_CHECKING:
-    from indexer.cache.vector_cache import VectorCache
     from indexer.encoders import Encoder, Recipe, RecipeSpec
     from indexer.encoders.machine.hardware import Precision
     from indexer.encoders.machine.runtime import Runtime
+    from indexer.indexing.context import Cache
     from indexer.indexing.core import IndexCore
     from indexer.settings import Settings
 
@@ -56,9 +56,7 @@ class VectorOptions:
 
         return Runtime(self.precision, self.device, self.trust_remote_code)
 
-    def settings(
-        self, like: IndexCore | None = None, cache: VectorCache | None = None
-    ) -> tuple[Settings, Encoder | None]:
+    def settings(self, like: IndexCore | None = None, cache: Cache | None = None) -> tuple[Settings, Encoder | None]:
         """Return the settings and the encoder of a new index; options that are None are as in the index `like`."""
         from indexer.indexing.embedding import settings_of_new
         from indexer.stores.words.analysis import AUTO

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from os import PathLike
-from typing import Protocol
 
+from indexer.cache.vector_cache import VectorCache
 from indexer.encoders.machine.runtime import Runtime
 from indexer.encoders.recipes.locate import find_model, fingerprint, lasting_name
 from indexer.encoders.recipes.port import Encoder, Role, Tokenizing, steady
@@ -28,16 +28,6 @@ _CHOICES = 2
 recipes by request, and one that an earlier version chose is not taken for a new index."""
 
 
-class KnownModels(Protocol):
-    """Recipes and tokenizers of models that were loaded before, as JSON: the user's cache."""
-
-    def model(self, key: bytes) -> tuple[str, str] | None:
-        """Return recipe and tokenizer; None if none are kept under this key."""
-
-    def keep_model(self, key: bytes, recipe: str, tokenizer: str) -> None:
-        """Keep recipe and tokenizer of a model."""
-
-
 class DeferredEncoder(Tokenizing):
     """An `Encoder` of a known recipe and tokenizer. Threads may share it."""
 
@@ -49,11 +39,10 @@ class DeferredEncoder(Tokenizing):
         self._loaded: Encoder | None = None
 
     def encode(self, texts: Sequence[str], role: Role = "document", truncate: bool = False) -> Vector:
-        return steady(self.loaded).encode(texts, role, truncate)
+        return steady(self.undeferred()).encode(texts, role, truncate)
 
-    @property
-    def loaded(self) -> Encoder:
-        """The encoder itself. It is loaded now if it was not loaded before.
+    def undeferred(self) -> Encoder:
+        """Return the encoder itself. It is loaded now if it was not loaded before.
 
         Raises:
             ModelError: the model is not found, or no longer has the recipe.
@@ -72,23 +61,18 @@ class DeferredEncoder(Tokenizing):
             return self._loaded
 
 
-def loaded(encoder: Encoder) -> Encoder:
-    """Return the encoder that a deferred encoder stands for; other encoders are returned as they are."""
-    return encoder.loaded if isinstance(encoder, DeferredEncoder) else encoder
-
-
 def defer(
     load: Callable[[], Encoder],
     model: str | PathLike[str] | Recipe | RecipeSpec | Encoder,
     runtime: Runtime,
-    models: KnownModels,
+    cache: VectorCache,
 ) -> Encoder:
     """Return the encoder that `load` returns for this model. If its recipe and tokenizer are known, `load` is called
     later."""
     key = _key(model, runtime)
     if key is None:
         return load()
-    if (known := _known(models, key)) is not None:
+    if (known := _known(cache, key)) is not None:
         recipe, tokenizer = known
         if isinstance(model, Recipe):
             recipe = model
@@ -99,15 +83,15 @@ def defer(
 
     if isinstance(encoder, TorchEncoder):
         known_now = encoder.recipe.to_json(), encoder.tokenizer.json
-        models.keep_model(key, *known_now)
-        models.keep_model(_key_of_recipe(encoder.recipe), *known_now)
+        cache.keep_model(key, *known_now)
+        cache.keep_model(_key_of_recipe(encoder.recipe), *known_now)
     return encoder
 
 
-def _known(models: KnownModels, key: bytes) -> tuple[Recipe, str] | None:
+def _known(cache: VectorCache, key: bytes) -> tuple[Recipe, str] | None:
     """Return recipe and tokenizer of a model; None if they are unknown, or if another version of likewise has written
     them."""
-    if (kept := models.model(key)) is None:
+    if (kept := cache.model(key)) is None:
         return None
     with suppress(ModelError):
         return Recipe.from_json(kept[0]), kept[1]

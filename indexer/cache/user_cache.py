@@ -1,0 +1,56 @@
+"""The user's cache as indexing uses it. The engine knows it by its protocol `Cache` and finds it by its door."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from os import PathLike
+from typing import TYPE_CHECKING
+
+from indexer.cache.vector_cache import VectorCache, open_vector_cache
+
+if TYPE_CHECKING:
+    from indexer.encoders import Encoder, Recipe, RecipeSpec
+    from indexer.encoders.machine.hardware import Precision
+    from indexer.encoders.machine.runtime import Runtime
+    from indexer.indexing.embedder import Embedder, Workers
+
+
+class UserCache:
+    """A `Cache` of the engine over a file of vectors, recipes and tokenizers."""
+
+    def __init__(self, file: VectorCache) -> None:
+        self._file = file
+
+    def deferred(
+        self, load: Callable[[], Encoder], model: str | PathLike[str] | Recipe | RecipeSpec | Encoder, runtime: Runtime
+    ) -> Encoder:
+        from indexer.cache.deferred import defer
+
+        return defer(load, model, runtime, self._file)
+
+    def before(self, encoder: Encoder, precision: Precision, ready: Callable[[Encoder], Encoder]) -> Encoder:
+        from indexer.cache.cached_encoder import CachedEncoder
+
+        return CachedEncoder(encoder, self._file, precision, ready)
+
+    def before_workers(self, workers: Workers, encoder: Encoder, embedder: Embedder) -> Workers:
+        from indexer.cache.cached_encoder import CachedEncoder
+        from indexer.cache.cached_workers import CachedWorkers
+
+        cached = CachedEncoder(encoder, self._file, embedder.runtime.precision)
+        return CachedWorkers(workers, cached, embedder.passages, embedder.recipe.identity)
+
+
+@contextmanager
+def opened(notes: list[str]) -> Iterator[UserCache | None]:
+    """Open the cache of this user; yield None if the environment turns it off. At the end, its problems are added to
+    the notes."""
+    if (file := open_vector_cache()) is None:
+        yield None
+        return
+    try:
+        yield UserCache(file)
+    finally:
+        notes.extend(file.problems)
+        file.close()
