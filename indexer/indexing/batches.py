@@ -52,6 +52,13 @@ class ChangedDocument:
     embedded: Embedded | None = None
 
 
+def _nothing() -> Future[list[Embedded]]:
+    """Return the result of embedding no document."""
+    future = Future[list[Embedded]]()
+    future.set_result([])
+    return future
+
+
 @dataclass(frozen=True, slots=True)
 class Pending:
     """A batch that was compared with the index, and whose embedding is under way.
@@ -70,7 +77,7 @@ class Pending:
     unchanged: tuple[str, ...]
     compared_with: Mapping[str, Hashes]
     notes: tuple[str, ...]
-    embedding: Future[list[Embedded]]
+    embedding: Future[list[Embedded]] = field(default_factory=_nothing)
     is_elsewhere: bool = False
 
 
@@ -285,6 +292,37 @@ def _vector_content(document: Document, embedded: Embedded | None) -> bytes:
     if len(embedded.spans) == 1 and (embedded.spans[0].start, embedded.spans[0].end) == (0, len(document.text)):
         return rows
     return rows + np.array([(span.start, span.end) for span in embedded.spans], "<i8").tobytes()
+
+
+def finish(pending: Pending, recipe: Recipe | None, dimensions: int) -> Prepared:
+    """Wait until the documents of a batch are embedded, for an index of this recipe. Errors are those of embedding.
+
+    Raises:
+        BadInput, RecipeMismatch: what workers returned cannot be stored.
+    """
+    results = pending.embedding.result()
+    if pending.is_elsewhere:
+        documents = [item.document for item in pending.changed if item.action == "embed"]
+        if len(results) != len(documents):
+            raise BadInput(f"the workers returned {len(results)} results for {len(documents)} documents")
+        pairs = zip(documents, results, strict=True)
+        results = [require_embedded(document, item, recipe, dimensions) for document, item in pairs]
+    passages = iter(results)
+    work: list[EmbeddedDocument] = []
+    empty: list[str] = []
+    failed: dict[str, str] = {}
+    for item in pending.changed:
+        if item.action == "rewrite":
+            work.append(EmbeddedDocument(item.document, item.hashes))
+            continue
+        embedded = item.embedded or next(passages)
+        if embedded.spans:
+            work.append(EmbeddedDocument(item.document, item.hashes, embedded.spans, embedded.vectors))
+        elif embedded.failure:
+            failed[item.document.uri] = embedded.failure
+        else:
+            empty.append(item.document.uri)
+    return Prepared(tuple(work), pending.unchanged, tuple(empty), pending.compared_with, pending.notes, failed)
 
 
 def refuse_unembedded(prepared: Prepared, *, empty: bool = False) -> None:

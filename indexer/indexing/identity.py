@@ -9,6 +9,7 @@ from indexer.encoders import Recipe, RecipeSpec
 from indexer.encoders.recipes.locate import find_model, fingerprint
 from indexer.encoders.recipes.recipe import is_endpoint
 from indexer.errors import Message, RecipeMismatch
+from indexer.settings import Settings
 
 
 def require_recipe(address: str, stored: Recipe | None, other: Recipe) -> None:
@@ -53,6 +54,14 @@ def as_stored(model: str | PathLike[str] | RecipeSpec, stored: Recipe) -> Recipe
         dimensions=made.dimensions if spec.dimensions is None else spec.dimensions,
         stored=True,
     )
+
+
+def moved_to(place: str, settings: Settings) -> Settings:
+    """Return the settings of an index whose model is found in another folder, or under another name, from now on."""
+    recipe = settings.recipe
+    assert recipe is not None
+    question = recipe.question and replace(recipe.question, model=place)
+    return replace(settings, recipe=replace(recipe, model=place, question=question))
 
 
 def _describe(recipe: Recipe) -> str:

@@ -114,7 +114,7 @@ def follow(
 
     documents = _with_text(_read(main, outdated(), origins), blank)
     for batch in batches(documents, lambda: other.batch_characters):
-        prepared = other.prepare(batch)
+        prepared = other.finish(other.submit(batch))
         work = [*prepared.work, *_unchanged(batch, prepared.unchanged, other)]
         if work:
             writer.put(Batch([replace(item, origin=origins.pop(item.document.uri)) for item in work]))

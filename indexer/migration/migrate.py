@@ -122,7 +122,7 @@ def open_next(
             f"{address}: is being changed to {core.recipe} already: continue with that model, or remove the unfinished "
             f"index with likewise migrate {quote(address)} --drop"
         )
-    return core.with_encoder(encoder)
+    return core.with_model(encoder)
 
 
 def _require_readable(store: Store) -> SideIndex | None:

@@ -155,9 +155,9 @@ def test_every_writer_commits_after_some_seconds_of_embedding(tmp_path: Path, en
         core = index._core
         assert core.batch_characters == 16_000
         assert core._embedding is not None
-        core._embedding.speed = 500.0  # characters in a second
+        core._embedding.here.speed = 500.0  # characters in a second
         assert core.batch_characters == 5_000
-        core._embedding.speed = 1e9
+        core._embedding.here.speed = 1e9
         assert core.batch_characters == 512 * 1024
 
 

@@ -212,7 +212,7 @@ def test_where_the_old_model_is_missing_nothing_is_switched_and_the_error_says_w
         return get_encoder(recipe, *arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr("indexer.indexing.core.get_encoder", missing)
+        patch.setattr("indexer.indexing.index_embedding.get_encoder", missing)
         assert index.add(documents(70, 71)).notes == ()
         index.remove(["d5"])
         now = contents(index)

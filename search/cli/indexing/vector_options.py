@@ -107,9 +107,7 @@ class VectorOptions:
             from indexer.encoders.recipes.locate import lasting_name
 
             spec = self._spec(recipe)
-            index = index.with_model(spec)
-            if recipe and self.model:
-                index.record_model_place(lasting_name(spec.model))
+            index = index.with_model(spec, found_at=lasting_name(spec.model) if recipe and self.model else None)
         dimensions = index.settings.dimensions
         if not dimensions and self.dimensions is not None and self.dimensions > 0:  # the index has no width yet
             dimensions = self.dimensions
@@ -158,8 +156,7 @@ class VectorOptions:
 
         address = str(EndpointAddress.parse(self.model or ""))
         if address != recipe.model:
-            index = index.with_model(address)
-            index.record_model_place(address)
+            index = index.with_model(address, found_at=address)
         return index
 
     def _require_same_tokenizer(self, address: str, recipe: Recipe | None) -> None:

@@ -51,10 +51,10 @@ def test_a_model_in_a_folder_is_found_from_elsewhere_and_after_it_moved(
         index.add(documents(9))
         assert len(index) == 9
         held = index.recipe
-        index._core.record_model_place(str(tmp_path / "there" / "moved"))
+        moved = index._core.with_model("./moved:mean", found_at=str(tmp_path / "there" / "moved"))
         assert held is not None
-        assert index.recipe is not None
-        assert held.same(index.recipe)
+        assert moved.recipe is not None
+        assert held.same(moved.recipe)
     forget()
     with Searcher(tmp_path / "x.index") as searcher:
         assert len(searcher.search("dogs snow", 9)) == 9
