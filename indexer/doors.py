@@ -31,6 +31,7 @@ TABLE: Mapping[Group, Mapping[str, str]] = {
         "readers": "indexer.sources.readers",
         "service": "search.browse",
         "cache": "indexer.cache.user_cache:opened",
+        "workers": "indexer.workers.named",
     },
     "readers": {
         "docx": "indexer.sources.readers.docx:read",

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 
 import click
 
+from indexer import doors
 from indexer.errors import BadInput
 from search.cli.arguments.options import rare
 
@@ -42,6 +43,5 @@ def resources_of(workers: str | None, given: tuple[str, ...]) -> dict[str, float
         return {}
     if find_spec("ray") is None:
         raise missing_extra(ModuleNotFoundError(name="ray"), "ray")
-    from indexer.workers.ray_workers import parse_resources
-
-    return parse_resources(given)
+    resources: dict[str, float] = doors.require("parts", "workers", "--worker-resources").parse_resources(given)
+    return resources

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from indexer.settings import RecordedSource
     from indexer.sources import ReadOptions, Source
     from indexer.sources.formats import Program
-    from indexer.workers.pool import Pool
 
 _COUNTS = ("seen", "indexed", "unchanged", "updated", "skipped", "failed", "pruned")
 
@@ -160,38 +159,24 @@ def run_and_report(
     return 1 if summary.failed else 0
 
 
-@contextmanager
-def vectors_cached(wanted: bool, notes: list[str]) -> Iterator[Cache | None]:
-    """Open the user's cache of vectors. At the end, its problems are added to the notes."""
+def vectors_cached(wanted: bool, notes: list[str]) -> AbstractContextManager[Cache | None]:
+    """Return a block that gives the user's cache of vectors, or None. At its end, its problems are added to the
+    notes."""
     opened = doors.find("parts", "cache") if wanted else None
-    with nullcontext() if opened is None else opened(notes) as cache:
-        yield cache
+    cache: AbstractContextManager[Cache | None] = nullcontext() if opened is None else opened(notes)
+    return cache
 
 
-@contextmanager
 def opened_workers(
     named: str | None, resources: Mapping[str, float], listener: Listener, notes: list[str]
-) -> Iterator[Callable[[Embedder], Workers] | None]:
-    """Yield what makes the workers of --workers; None without. At the end they are closed, and their notes added."""
-    pools: list[Pool] = []
-
-    def make(embedder: Embedder) -> Workers:
-        from indexer.workers import ProcessWorkers, RayWorkers
-
-        assert named is not None
-        if named.isdecimal():
-            pools.append(ProcessWorkers(embedder, int(named), listener=listener))
-        else:
-            address = None if named == "ray" else named
-            pools.append(RayWorkers(embedder, address, resources=resources, listener=listener))
-        return pools[-1]
-
-    try:
-        yield None if named is None else make
-    finally:
-        for pool in pools:
-            pool.close()
-            notes.extend(pool.notes)
+) -> AbstractContextManager[Callable[[Embedder], Workers] | None]:
+    """Return a block that gives what makes the workers of --workers; None without. At its end they are closed, and
+    their notes added."""
+    if named is None:
+        return nullcontext()
+    found = doors.require("parts", "workers", "--workers")
+    workers: AbstractContextManager[Callable[[Embedder], Workers]] = found.opened(named, resources, listener, notes)
+    return workers
 
 
 @contextmanager
