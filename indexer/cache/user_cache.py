@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from indexer.cache.vector_cache import VectorCache, open_vector_cache
@@ -40,6 +41,16 @@ class UserCache:
 
         cached = CachedEncoder(encoder, self._file, embedder.runtime.precision)
         return CachedWorkers(workers, cached, embedder.passages, embedder.recipe.identity)
+
+    def take_compiled(self, recipe: Recipe, folder: Path) -> bool:
+        from indexer.cache.compiled import take_kept
+
+        return take_kept(recipe, folder)
+
+    def keep_compiled(self, recipe: Recipe, folder: Path) -> None:
+        from indexer.cache.compiled import keep
+
+        keep(recipe, folder)
 
 
 @contextmanager

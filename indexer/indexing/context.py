@@ -11,14 +11,16 @@ from indexer.encoders.registry import KnownModels
 from indexer.listener import SILENT, Listener
 
 if TYPE_CHECKING:
-    from indexer.encoders import Encoder
+    from pathlib import Path
+
+    from indexer.encoders import Encoder, Recipe
     from indexer.encoders.machine.hardware import Precision
     from indexer.indexing.embedder import Embedder, Workers
     from indexer.indexing.embedding import Ready
 
 
 class Cache(KnownModels, Protocol):
-    """Vectors of documents that were embedded before, and the models that made them."""
+    """Vectors of documents that were embedded before, the models that made them, and compiled encoders."""
 
     def before(self, encoder: Encoder, precision: Precision, ready: Ready) -> Encoder:
         """Return an encoder that embeds only texts whose vectors the cache lacks. It makes `encoder` ready for them."""
@@ -30,6 +32,12 @@ class Cache(KnownModels, Protocol):
             encoder: the encoder by whose tokens documents are cut.
             embedder: what the workers embed with.
         """
+
+    def take_compiled(self, recipe: Recipe, folder: Path) -> bool:
+        """Copy the compiled encoder of a recipe to a folder. Return False if the cache has none."""
+
+    def keep_compiled(self, recipe: Recipe, folder: Path) -> None:
+        """Keep the compiled encoder in a folder."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,16 +119,14 @@ def _compile(index: IndexCore, writer: Writer) -> list[str]:
     """Compile the encoder unless this was tried before. If it fails, record the reason and return a note."""
     if _settled(index):
         return []
-    from indexer.encoders.openvino.kept import keep, take_kept
-
-    artifacts = index.store.artifacts()
-    cached = index.recipe.for_questions if index.recipe and index.context.cache is not None else None
-    if cached is not None and take_kept(cached, artifacts):
+    artifacts, cache = index.store.artifacts(), index.context.cache
+    assert index.recipe is not None
+    if cache is not None and cache.take_compiled(index.recipe.for_questions, artifacts):
         return []
     try:
         index.compile()
-        if cached is not None:
-            keep(cached, artifacts)
+        if cache is not None:
+            cache.keep_compiled(index.recipe.for_questions, artifacts)
     except ModelError as error:
         reason = f"{error}: a question will take some seconds"
         writer.change(lambda settings: replace(settings, uncompiled=reason))

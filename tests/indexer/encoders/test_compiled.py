@@ -24,11 +24,12 @@ from sentence_transformers.sentence_transformer.modules import Dense, StaticEmbe
 from tokenizers import Tokenizer
 
 from indexer import Document, Index
+from indexer.cache.compiled import keep, take_kept
 from indexer.encoders import Encoder, load_encoder
 from indexer.encoders.compilation import export, graph
 from indexer.encoders.compilation.export import compile_encoder
 from indexer.encoders.openvino.encoder import CompiledEncoder
-from indexer.encoders.openvino.kept import keep, kept_folder, take_kept
+from indexer.encoders.openvino.kept import kept_folder
 from indexer.encoders.recipes.recipe import POOLINGS, Combine, Pooling
 from indexer.encoders.torch.pooling import pool
 from indexer.errors import ModelError, NothingKnown, TextTooLong
@@ -63,7 +64,7 @@ from pathlib import Path
 def refuse(*_): raise AssertionError("a connection was opened")
 socket.socket.connect = socket.getaddrinfo = refuse
 from indexer.encoders.openvino.encoder import CompiledEncoder
-from indexer.encoders.openvino.kept import keep, kept_folder, take_kept
+from indexer.encoders.openvino.kept import kept_folder
 encoder = CompiledEncoder.open(Path({str(compiled)!r}), Path({str(tmp_path)!r}))
 assert encoder.encode(["how do vaccines work"], role="query").shape == (1, 384)
 loaded = {{"torch", "transformers", "sentence_transformers", "huggingface_hub"}} & set(sys.modules)
