@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from indexer.cache.vector_cache import VectorCache, open_vector_cache
 
 if TYPE_CHECKING:
-    from indexer.encoders import Encoder, Recipe, RecipeSpec
+    from indexer.encoders import Encoder, Recipe
     from indexer.encoders.machine.hardware import Precision
     from indexer.encoders.machine.runtime import Runtime
+    from indexer.encoders.registry import Model
     from indexer.indexing.embedder import Embedder, Workers
 
 
@@ -23,9 +23,7 @@ class UserCache:
     def __init__(self, file: VectorCache) -> None:
         self._file = file
 
-    def deferred(
-        self, load: Callable[[], Encoder], model: str | PathLike[str] | Recipe | RecipeSpec | Encoder, runtime: Runtime
-    ) -> Encoder:
+    def deferred(self, load: Callable[[], Encoder], model: Model, runtime: Runtime) -> Encoder:
         from indexer.cache.deferred import defer
 
         return defer(load, model, runtime, self._file)

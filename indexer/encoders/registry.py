@@ -31,21 +31,19 @@ def _renew_lock() -> None:
 os.register_at_fork(after_in_child=_renew_lock)
 
 
+Model = str | PathLike[str] | Recipe | RecipeSpec | Encoder
+"""A model as a caller names it: a name, a folder, a recipe, its text, an endpoint's address or an encoder."""
+
+
 class KnownModels(Protocol):
     """Models that were loaded before."""
 
-    def deferred(
-        self, load: Callable[[], Encoder], model: str | PathLike[str] | Recipe | RecipeSpec | Encoder, runtime: Runtime
-    ) -> Encoder:
+    def deferred(self, load: Callable[[], Encoder], model: Model, runtime: Runtime) -> Encoder:
         """Return the encoder that `load` returns for a model. If its recipe and tokenizer are known, `load` is called
         when the first text is embedded."""
 
 
-def get_encoder(
-    model: str | PathLike[str] | Recipe | RecipeSpec | Encoder,
-    runtime: Runtime | None = None,
-    models: KnownModels | None = None,
-) -> Encoder:
+def get_encoder(model: Model, runtime: Runtime | None = None, models: KnownModels | None = None) -> Encoder:
     """Return the encoder of a model, however the model is named, for embedding many texts.
 
     Args:

@@ -17,6 +17,7 @@ from indexer.encoders import Encoder, Recipe, RecipeSpec, get_encoder
 from indexer.encoders.endpoints.endpoint_address import EndpointAddress
 from indexer.encoders.recipes.port import loaded, of_role
 from indexer.encoders.recipes.recipe import is_endpoint
+from indexer.encoders.registry import Model
 from indexer.errors import BadInput, ModelError
 from indexer.indexing.batches import ChangedDocument, Incoming, Pending, Prepared, diff, finish, refuse_unembedded
 from indexer.indexing.context import Context
@@ -30,9 +31,6 @@ from indexer.settings import Settings
 from indexer.stores.addresses.open import open_store
 from indexer.stores.port import Batch, Hashes
 from indexer.stores.reading.store import Store, Writer
-
-Model = str | PathLike[str] | Recipe | RecipeSpec | Encoder
-"""A model as a caller names it: a name, a folder, a recipe, its text, an endpoint's address or an encoder."""
 
 
 class IndexCore:
