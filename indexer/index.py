@@ -15,12 +15,11 @@ from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self, TypedDict, Unpack
+from typing import Literal, Self, Unpack
 
 from indexer.encoders import Encoder, Recipe, RecipeSpec
 from indexer.encoders.endpoints.named_hosts import name_host
 from indexer.encoders.machine.hardware import Precision
-from indexer.encoders.machine.runtime import Runtime
 from indexer.errors import BadInput, ModelError, RecipeMismatch, UnknownUri
 from indexer.exchange import Embedded
 from indexer.filters.mapping import Filter, filter_tree
@@ -29,6 +28,7 @@ from indexer.indexing.context import Context
 from indexer.indexing.core import IndexCore
 from indexer.indexing.embedder import Embedder, Workers
 from indexer.indexing.embedding import BATCH_CHARACTERS, settings_of_new
+from indexer.indexing.new_index import NewIndex, NewIndexOptions
 from indexer.listener import Listener
 from indexer.lookup import document_of, has_document, is_uri
 from indexer.passages.cut import PassageSettings
@@ -39,20 +39,6 @@ from indexer.stores.addresses.life_cycle import draft
 from indexer.stores.addresses.open import create_store, engine_of, is_store
 from indexer.stores.port import CheckReport, Info, Kind, Recall
 from indexer.stores.temporary import remove_folder
-from indexer.stores.words.analysis import AUTO, code, is_auto
-
-
-class NewIndexOptions(TypedDict, total=False):
-    """The options of `Index.create`, which `Index.open` and `Index.temporary` take too."""
-
-    dimensions: int | Literal["auto"] | None
-    max_tokens: int | None
-    overlap: int | None
-    language: str
-    precision: Precision
-    device: str
-    trust_remote_code: bool
-    tokenizer: str | PathLike[str] | None
 
 
 class Index:
@@ -103,17 +89,9 @@ class Index:
             ModelError: the model cannot be loaded.
         """
         name_host(model)
-        context = Context(Runtime(precision, device, trust_remote_code))
-        settings, encoder = settings_of_new(
-            model,
-            dimensions=dimensions,
-            max_tokens=max_tokens,
-            overlap=overlap,
-            language=language,
-            tokenizer=tokenizer,
-            runtime=context.runtime,
-        )
-        return cls(IndexCore(create_store(path, settings), encoder, context))
+        options = NewIndex(dimensions, max_tokens, overlap, language, precision, device, trust_remote_code, tokenizer)
+        settings, encoder = settings_of_new(model, options)
+        return cls(IndexCore(create_store(path, settings), encoder, Context(options.runtime)))
 
     @classmethod
     def temporary(
@@ -158,8 +136,7 @@ class Index:
             RecipeMismatch: the index was made with another model or with other settings.
             BadInput: with `create`, something that is not an index is there, or the settings do not fit the model.
         """
-        if unknown := options.keys() - NewIndexOptions.__annotations__.keys():
-            raise TypeError(f"Index.open() got an unexpected keyword argument {min(unknown)!r}")
+        wanted = NewIndex(**options)
         if create and not is_store(path):
             try:
                 return cls.create(path, model, **options)
@@ -167,28 +144,18 @@ class Index:
                 if not is_store(path):
                     raise
                 # Another process has made it in between: this one opens it.
-        runtime = Runtime(
-            options.get("precision", "auto"), options.get("device", "auto"), options.get("trust_remote_code", False)
-        )
-        core = IndexCore.open(path, model, Context(runtime))
-        language, dimensions = options.get("language", AUTO), options.get("dimensions")
-        chosen_language = None if is_auto(language) else code(language)
-        settings, cut = core.settings, core.settings.passages
-        settles = chosen_language is not None and settings.language_open  # no text has decided it yet
-        for name, given, stored in (
-            ("dimensions", dimensions, None if core.recipe is not None else settings.dimensions or dimensions),
-            ("max_tokens", options.get("max_tokens"), cut and cut.max_tokens),
-            ("overlap", options.get("overlap"), cut and cut.overlap),
-            ("language", chosen_language, chosen_language if settles else settings.language),
-        ):
+        core = IndexCore.open(path, model, Context(wanted.runtime))
+        settings = core.settings
+        width = None if core.recipe is not None else settings.dimensions or wanted.dimensions
+        for name, given, stored in wanted.compared(settings, width):
             if given not in (None, "auto", stored):
                 core.close()
                 raise RecipeMismatch(
                     f"{core.address}: was made with {name} {stored!r} and not {given!r}: leave {name} out, or make "
                     "another index"
                 )
-        if chosen_language is not None and settles:
-            core.settle_language(chosen_language)
+        if (chosen := wanted.language_code) is not None and settings.language_open:  # no text has decided it yet
+            core.settle_language(chosen)
         return cls(core)
 
     def close(self) -> None:

@@ -11,18 +11,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from os import PathLike, fspath
-from typing import Literal
 
 import numpy as np
 
 from indexer.encoders import Encoder, Recipe, RecipeSpec, get_encoder
-from indexer.encoders.machine.runtime import Runtime
 from indexer.encoders.recipes.locate import DEFAULT_MODEL
 from indexer.encoders.recipes.port import loaded, of_role
 from indexer.encoders.recipes.recipe import is_endpoint
 from indexer.encoders.registry import KnownModels
 from indexer.encoders.tokens.batching import watching
 from indexer.errors import BadInput, NothingKnown, TextTooLong
+from indexer.indexing.new_index import NewIndex
 from indexer.listener import SILENT, Collecting, Listener
 from indexer.passages.cut import (
     DEFAULT_PASSAGE_TOKENS,
@@ -34,7 +33,7 @@ from indexer.passages.cut import (
 )
 from indexer.records import Document, Span, Vector
 from indexer.settings import Settings
-from indexer.stores.words.analysis import AUTO, is_auto
+from indexer.stores.words.analysis import is_auto
 
 Ready = Callable[[Encoder], Encoder]
 """Makes an encoder ready to embed a batch of documents."""
@@ -203,34 +202,29 @@ def _texts(documents: Sequence[Document], spans: Sequence[Sequence[Span]]) -> li
 
 def settings_of_new(
     model: str | PathLike[str] | Recipe | RecipeSpec | Encoder | None,
-    *,
-    dimensions: int | Literal["auto"] | None = None,
-    max_tokens: int | None = None,
-    overlap: int | None = None,
-    language: str = AUTO,
-    tokenizer: str | PathLike[str] | None = None,
-    runtime: Runtime | None = None,
+    options: NewIndex | None = None,
     cache: KnownModels | None = None,
 ) -> tuple[Settings, Encoder | None]:
     """Return the settings of a new index and its encoder, or None for an index of the user's own vectors.
 
     Args:
-        model, dimensions, max_tokens, overlap, language, tokenizer: as in `Index.create`.
-        runtime: how the encoder computes.
+        model, options: as in `Index.create`.
         cache: if the cache knows the recipe of the model, the model is loaded only when a text is embedded.
 
     Raises:
         BadInput: the settings do not fit the model.
         ModelError: the model cannot be loaded.
     """
-    if dimensions is not None:
+    options = options or NewIndex()
+    if (dimensions := options.dimensions) is not None:
         width = 0 if dimensions == "auto" else whole_number("dimensions", dimensions)
         if model is not None or (dimensions != "auto" and width < 1):
             raise BadInput('give either a model, or dimensions (1 or more, or "auto") of your own vectors')
-        return _in_language(language, Settings(width)), None
-    model = _endpoint_spec(model, max_tokens, tokenizer)
+        return _in_language(options.language, Settings(width)), None
+    max_tokens, overlap = options.max_tokens, options.overlap
+    model = _endpoint_spec(model, max_tokens, options.tokenizer)
     model = DEFAULT_MODEL if model is None else model
-    encoder = get_encoder(model, runtime, cache)
+    encoder = get_encoder(model, options.runtime, cache)
     recipe = model if isinstance(model, Recipe) else encoder.recipe
     limit = encoder.max_tokens
     if max_tokens is None and isinstance(model, RecipeSpec):
@@ -239,12 +233,12 @@ def settings_of_new(
     if room > limit:
         raise BadInput(f"max tokens {room} is over what {encoder.recipe.model} reads: {limit}")
     passages = PassageSettings(room, whole_number("overlap", overlap) if overlap is not None else default_overlap(room))
-    return _in_language(language, Settings(recipe.dimensions, recipe, passages)), encoder
+    return _in_language(options.language, Settings(recipe.dimensions, recipe, passages)), encoder
 
 
-def _in_language(language: str, settings: Settings) -> Settings:
+def _in_language(language: str | None, settings: Settings) -> Settings:
     """Return the settings of a new index with its language. Without a language, the first documents will decide it."""
-    if is_auto(language):
+    if language is None or is_auto(language):
         return replace(settings, language_open=True)
     return replace(settings, language=language)
 

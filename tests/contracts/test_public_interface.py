@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import likewise
+from indexer.indexing.new_index import NewIndex, NewIndexOptions
 from likewise.client import Client
 from likewise.server import create_app
 
@@ -72,6 +73,16 @@ def test_arguments_after_k_are_keyword_only_and_in_one_order() -> None:
             assert order[0] == "where"
             common = [name for name in orders["search"] if name in order]
             assert [name for name in order if name in common] == common
+
+
+def test_the_options_of_a_new_index_are_the_same_wherever_they_are_named() -> None:
+    parameters = inspect.signature(likewise.Index.create).parameters.values()
+    options = {each.name: each for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY}
+    listed = {field.name: field.default for field in fields(NewIndex)}
+    assert {name: each.default for name, each in options.items()} == listed | {"language": "auto"}
+    assert [*options] == [*listed]
+    types = {name: type_.__forward_arg__ for name, type_ in NewIndexOptions.__annotations__.items()}
+    assert types == {name: each.annotation for name, each in options.items()}
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ from indexer.errors import (
 from indexer.indexing.context import Context
 from indexer.indexing.core import IndexCore
 from indexer.indexing.embedding import settings_of_new
+from indexer.indexing.new_index import NewIndex
 from indexer.indexing.runs import index_sources
 from indexer.ledger import Code
 from indexer.listener import Commit, Listener
@@ -488,7 +489,7 @@ def test_what_is_refused(main: IndexCore, encoder: Any, make_encoder: Callable[.
     with pytest.raises(BadInput, match="is being changed to other already"):
         open_next(main, settings_of_new(second)[0], second, disk=quiet)
     with pytest.raises(BadInput, match="is being changed to other already"):
-        open_next(main, settings_of_new(first, max_tokens=16, overlap=1)[0], first, disk=quiet)
+        open_next(main, settings_of_new(first, NewIndex(max_tokens=16, overlap=1))[0], first, disk=quiet)
     switch(main, other)
     with pytest.raises(BadInput, match="the vectors of words are still kept"):
         open_next(opened_again(main), settings_of_new(second)[0], second, disk=quiet)

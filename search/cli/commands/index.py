@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from indexer.errors import BadInput
 from search.cli.arguments import options
 from search.cli.arguments.workers import resources_of, worker_resources_option, workers_option
-from search.cli.indexing.vector_options import VectorOptions
 from search.cli.terminal.output import warn
+
+if TYPE_CHECKING:
+    from search.cli.indexing.vector_options import VectorOptions
 
 
 @click.command("index", cls=options.SourceCommand)
@@ -131,6 +133,7 @@ def index_command(
     from indexer.sources.source import STDIN
     from search.cli.arguments.configuration import read_extractors
     from search.cli.indexing.runs import RunOptions, run_and_report
+    from search.cli.indexing.vector_options import VectorOptions
 
     model, language = options.unless_configured(path, model=model, language=language)
 

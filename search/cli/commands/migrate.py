@@ -11,12 +11,12 @@ import click
 
 from indexer.errors import BadInput, count_of
 from search.cli.arguments import options
-from search.cli.indexing.vector_options import VectorOptions
 from search.cli.terminal.output import number, quoted, say, say_json, shown, warn, warn_of
 from search.cli.terminal.tables import print_table
 
 if TYPE_CHECKING:
     from indexer.indexing.core import IndexCore
+    from search.cli.indexing.vector_options import VectorOptions
     from search.evaluation.measures import Qrels
     from search.evaluation.migration import Verdict
 
@@ -76,7 +76,9 @@ def migrate(
     elif drop:
         _drop(path, no_wait, as_json)
     else:
-        vector_options = VectorOptions(model, trust_remote_code=trust_remote_code, **vectors)
+        from search.cli.indexing.vector_options import VectorOptions
+
+        vector_options = VectorOptions(model=model, trust_remote_code=trust_remote_code, **vectors)
         _change(path, vector_options, queries, qrels, yes, no_cache, no_wait, as_json)
 
 

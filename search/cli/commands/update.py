@@ -11,7 +11,6 @@ import click
 from indexer.errors import BadInput, SourceError, in_shell
 from search.cli.arguments import options
 from search.cli.arguments.workers import resources_of, worker_resources_option, workers_option
-from search.cli.indexing.vector_options import VectorOptions
 from search.cli.terminal.output import quoted, shown, warn
 
 
@@ -55,6 +54,7 @@ def update(
     from indexer.stores.addresses.open import open_store
     from search.cli.arguments.configuration import read_extractors
     from search.cli.indexing.runs import RunOptions, recorded_groups, run_and_report
+    from search.cli.indexing.vector_options import VectorOptions
 
     resources = resources_of(workers, worker_resources)
     with closing(open_store(path)) as store:

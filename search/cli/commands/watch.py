@@ -95,7 +95,7 @@ def watch(
         raise BadInput("--glob and --no-ignore need a SOURCE: a recorded one is read with its own options")
     if STDIN in sources:
         raise BadInput("standard input cannot be watched: name files or folders")
-    vectors = VectorOptions(model, language=language, trust_remote_code=trust_remote_code)
+    vectors = VectorOptions(model=model, language=language, trust_remote_code=trust_remote_code)
     notes: list[str] = []
     console = Console()
 

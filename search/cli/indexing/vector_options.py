@@ -6,32 +6,25 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from indexer.errors import BadInput, RecipeMismatch
+from indexer.indexing.new_index import NewIndex
 
 if TYPE_CHECKING:
     from indexer.encoders import Encoder, Recipe, RecipeSpec
-    from indexer.encoders.machine.hardware import Precision
-    from indexer.encoders.machine.runtime import Runtime
     from indexer.indexing.context import Cache
     from indexer.indexing.core import IndexCore
     from indexer.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class VectorOptions:
+class VectorOptions(NewIndex):
     """The options about vectors and passages; None means the index's own setting, or the default of a new index."""
 
+    dimensions: int | None = None
+    tokenizer: str | None = None
     model: str | None = None
     pooling: str | None = None
     layers: str | None = None
     combine: str | None = None
-    max_tokens: int | None = None
-    overlap: int | None = None
-    precision: Precision = "auto"
-    device: str = "auto"
-    language: str | None = None
-    trust_remote_code: bool = False
-    dimensions: int | None = None
-    tokenizer: str | None = None
     input_type: bool = False
     query_prompt: str | None = None
     document_prompt: str | None = None
@@ -50,20 +43,14 @@ class VectorOptions:
         given = (self.tokenizer, self.query_prompt, self.document_prompt)
         return self.names_model or self.input_type or any(value is not None for value in given)
 
-    @property
-    def runtime(self) -> Runtime:
-        from indexer.encoders.machine.runtime import Runtime
-
-        return Runtime(self.precision, self.device, self.trust_remote_code)
-
     def settings(self, like: IndexCore | None = None, cache: Cache | None = None) -> tuple[Settings, Encoder | None]:
         """Return the settings and the encoder of a new index; options that are None are as in the index `like`."""
         from indexer.indexing.embedding import settings_of_new
-        from indexer.stores.words.analysis import AUTO
 
         self._name_host()
+        language = self.language or (None if like is None or like.settings.language_open else like.settings.language)
         if self.own_vectors:
-            return settings_of_new(None, dimensions=self.dimensions, language=self.language or AUTO)
+            return settings_of_new(None, replace(self, language=language))
         settings = like.settings.passages if like is not None else None
         tokens, overlap = self.max_tokens, self.overlap
         if overlap is None and settings and tokens is None:
@@ -74,15 +61,9 @@ class VectorOptions:
             model = stored
         if settings is not None and tokens is None and self.model is None:  # the model and so its limit stay the same
             tokens = settings.max_tokens
-        return settings_of_new(
-            model,
-            max_tokens=tokens,
-            overlap=overlap,
-            tokenizer=self.tokenizer,
-            runtime=self.runtime,
-            cache=cache,
-            language=self.language or (AUTO if like is None or like.settings.language_open else like.settings.language),
-        )
+        # The spec of the model has the dimensions.
+        chosen = replace(self, dimensions=None, max_tokens=tokens, overlap=overlap, language=language)
+        return settings_of_new(model, chosen, cache)
 
     def chosen(self, index: IndexCore) -> IndexCore:
         """Return an existing index with the choices of these options.
@@ -93,10 +74,8 @@ class VectorOptions:
         Raises:
             RecipeMismatch: the options differ from the settings of the index.
         """
-        from indexer.stores.words.analysis import code, is_auto
-
         self._name_host()
-        recipe, settings = index.recipe, index.settings.passages
+        recipe = index.recipe
         if self.tokenizer is not None:
             self._require_same_tokenizer(index.address, recipe)
         if self.input_type and not (recipe is not None and recipe.remote is not None and recipe.remote.input_type):
@@ -111,21 +90,18 @@ class VectorOptions:
         dimensions = index.settings.dimensions
         if not dimensions and self.dimensions is not None and self.dimensions > 0:  # the index has no width yet
             dimensions = self.dimensions
-        language = None if self.language is None or is_auto(self.language) else code(self.language)
-        if language is not None and index.settings.language_open:  # no text has decided it yet
+        if (language := self.language_code) is not None and index.settings.language_open:  # no text has decided it yet
             index.settle_language(language)
         for name, option, stored in (
-            ("--dimensions", self.dimensions, dimensions),
-            ("--max-tokens", self.max_tokens, settings and settings.max_tokens),
-            ("--overlap", self.overlap, settings and settings.overlap),
-            ("--language", language, index.settings.language),
-            ("--query-prompt", self.query_prompt, recipe and recipe.query_prompt),
-            ("--document-prompt", self.document_prompt, recipe and recipe.document_prompt),
+            *self.compared(index.settings, dimensions),
+            ("query_prompt", self.query_prompt, recipe and recipe.query_prompt),
+            ("document_prompt", self.document_prompt, recipe and recipe.document_prompt),
         ):
             if option is not None and option != stored:
+                named = f"--{name.replace('_', '-')}"
                 raise RecipeMismatch(
-                    f"{index.address}: was made with {name} {_shown(stored)} and not {_shown(option)}: "
-                    f"leave {name} out, or --rebuild"
+                    f"{index.address}: was made with {named} {_shown(stored)} and not {_shown(option)}: "
+                    f"leave {named} out, or --rebuild"
                 )
         return index
 
