@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +16,15 @@ from indexer.encoders.recipes.recipe import Recipe
 from indexer.errors import BadInput, RecipeMismatch
 from indexer.exchange import Embedded
 from indexer.ledger import Code
-from indexer.records import OPTIONAL, Document, Section, Span
+from indexer.records import OPTIONAL, Document, Section, Span, Vector
 from indexer.settings import Meaning
 from indexer.stores.fields.flatten import scalars
 from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.port import EmbeddedDocument, Hashes
-from indexer.stores.vectors import unit_rows
+from indexer.stores.vectors import stored_rows, unit_rows
+
+if TYPE_CHECKING:
+    from indexer.sources.entry import Entry
 
 Incoming = tuple[Document, Embedded | None]
 """A document, with its passages and vectors if it brings its own."""
@@ -118,8 +121,6 @@ def without_vectors(documents: Iterable[Document] | Document) -> tuple[list[Inco
         BadInput: a document that cannot be stored.
     """
     listed = _listed(documents)
-    for document in listed:
-        validate(document)
     by_uri = {document.uri: document for document in listed}
     return [(document, None) for document in by_uri.values()], _repeated(listed) if len(by_uri) < len(listed) else ()
 
@@ -146,16 +147,11 @@ def with_own_vectors(
     Raises:
         BadInput: a document that cannot be stored, a uri that comes twice, or vectors or spans that do not fit.
     """
-    listed = _listed(documents)
-    for document in listed:
-        validate(document, empty=True)
+    listed = _listed(documents, empty=True)
     _refuse_repeated(listed)
     if spans is None:
-        rows = unit_rows(vectors, dimensions or _width(vectors), [document.uri for document in listed])
-        return [
-            (document, Embedded((Span(0, len(document.text)),), row[None, :]))
-            for document, row in zip(listed, rows, strict=True)
-        ]
+        rows = unit_rows(vectors, dimensions, [document.uri for document in listed])
+        return [(document, _as_one_passage(document, row)) for document, row in zip(listed, rows, strict=True)]
     for name, value in (("vectors", vectors), ("spans", spans)):
         if not isinstance(value, Sequence | np.ndarray) or len(value) != len(listed):
             raise BadInput(
@@ -165,9 +161,9 @@ def with_own_vectors(
     incoming: list[Incoming] = []
     for document, places, array in zip(listed, spans, vectors, strict=True):
         passages = _passages(document, places)
-        dimensions = dimensions or _width(array)
         names = [f"{document.uri}, passage {number}" for number in range(len(passages))]
         rows = unit_rows(array, dimensions, names)
+        dimensions = rows.shape[1]
         incoming.append((document, Embedded(passages, rows)))
     return incoming
 
@@ -182,8 +178,6 @@ def with_embedded(
         RecipeMismatch: the vectors were made by another recipe.
     """
     listed = _listed(documents)
-    for document in listed:
-        validate(document)
     _refuse_repeated(listed)
     if not isinstance(embedded, Sequence) or len(embedded) != len(listed):
         raise BadInput(f"embedded must have one item per document, which are {len(listed)}")
@@ -203,10 +197,7 @@ def require_embedded(document: Document, embedded: Embedded, recipe: Recipe | No
     if not isinstance(embedded, Embedded):
         raise BadInput(f"{document.uri}: {embedded!r:.80} is not what Embedder.embed returns")
     if recipe is None or embedded.recipe != recipe.identity:
-        raise RecipeMismatch(
-            f"{document.uri}: its vectors were made by another recipe than the index's: embed with "
-            "Embedder(index.recipe, index.passage_settings)"
-        )
+        raise _recipe_error(document, "embed with Embedder(index.recipe, index.passage_settings)")
     if not embedded.spans:
         return embedded
     inside = (isinstance(span, Span) and 0 <= span.start < span.end <= len(document.text) for span in embedded.spans)
@@ -218,25 +209,60 @@ def require_embedded(document: Document, embedded: Embedded, recipe: Recipe | No
     return replace(embedded, vectors=own if np.abs(rows - own).max() < 1e-6 else rows)
 
 
+def vectors_of_record(
+    record: Entry, recipe: Recipe | None, dimensions: int, *, recipe_advice: str, width_advice: str
+) -> Embedded | None:
+    """Return the passages and unit vectors that a record brings; None if it brings none.
+
+    Args:
+        record: a record with a document. It may have the vector of its whole text, or the passages of an export.
+        recipe: the recipe of the index.
+        dimensions: width of a vector; 0 for the width of the record's vectors.
+        recipe_advice, width_advice: what to do about passages of another recipe, and about a vector of another width
+            than those of the model.
+
+    Raises:
+        BadInput: a vector that cannot be stored.
+        RecipeMismatch: the passages were embedded by another recipe.
+    """
+    document, vector, embedded = record.document, record.vector, record.embedded
+    assert document is not None
+    if embedded is not None:
+        if embedded.recipe != (recipe.identity if recipe else ""):
+            raise _recipe_error(document, recipe_advice)
+        names = [document.uri] * len(embedded.spans)
+        return replace(embedded, vectors=stored_rows(embedded.vectors, dimensions, names))
+    if vector is None:
+        return None
+    if dimensions and len(vector) != dimensions:
+        advice = f"; {width_advice}" if recipe is not None else ""
+        raise BadInput(f"its vector has {len(vector)} dimensions and the index {dimensions}{advice}")
+    return _as_one_passage(document, unit_rows(np.array([vector], np.float32), dimensions, [document.uri])[0])
+
+
+def _as_one_passage(document: Document, row: Vector) -> Embedded:
+    """Return the whole text of a document as its only passage."""
+    return Embedded((Span(0, len(document.text)),), row[None, :])
+
+
+def _recipe_error(document: Document, advice: str) -> RecipeMismatch:
+    return RecipeMismatch(f"{document.uri}: its vectors were made by another recipe than the index's: {advice}")
+
+
 def _refuse_repeated(documents: Sequence[Document]) -> None:
     for uri, count in Counter(document.uri for document in documents).items():
         if count > 1:
             raise BadInput(f"{uri}: comes twice in one call, with two vectors: give each uri once")
 
 
-def _listed(documents: Iterable[Document] | Document) -> list[Document]:
+def _listed(documents: Iterable[Document] | Document, *, empty: bool = False) -> list[Document]:
+    """Return valid documents; `empty` allows documents without text."""
     if not isinstance(documents, Document | Iterable):
         raise BadInput(f"the documents are not a list but {type(documents).__name__}")
-    return [documents] if isinstance(documents, Document) else list(documents)
-
-
-def _width(vectors: Vectors) -> int:
-    """Return the width of the first vector; 0 if there is none, which is reported when the shape is checked."""
-    try:
-        shape = np.shape(vectors[0]) if len(vectors) else np.shape(vectors)
-    except (TypeError, KeyError, ValueError):  # not rows of numbers
-        return 0
-    return int(shape[-1]) if shape else 0
+    listed = [documents] if isinstance(documents, Document) else list(documents)
+    for document in listed:
+        validate(document, empty=empty)
+    return listed
 
 
 def _passages(document: Document, places: Sequence[tuple[int, int]]) -> tuple[Span, ...]:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
-import numpy as np
-
-from indexer.errors import BadInput, RecipeMismatch, count_of
+from indexer.errors import BadInput, count_of
 from indexer.exchange import Embedded
-from indexer.indexing.batches import Pending, Prepared, validate
+from indexer.indexing.batches import Pending, Prepared, validate, vectors_of_record
 from indexer.indexing.core import IndexCore
 from indexer.indexing.embedding import BATCH_CHARACTERS, COMMIT_S
 from indexer.ledger import HELD, NO_REASON, Code, LedgerState, Reason
 from indexer.listener import Commit
-from indexer.records import UNREAD, Changes, Document, KnownFile, Span, Stamp, Vector
+from indexer.records import UNREAD, Changes, Document, KnownFile, Stamp
 from indexer.sources import Entry, ReadOptions, Source, read
 from indexer.sources.formats import is_read_alike
 from indexer.sources.maildir import exists
@@ -25,7 +23,6 @@ from indexer.sources.walk import nearest_above
 from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, RunOutcome
 from indexer.stores.reading.snapshot import Snapshot
 from indexer.stores.reading.store import Writer
-from indexer.stores.vectors import stored_rows, unit_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,33 +309,19 @@ class Run:
         return again
 
     def _own_vectors(self, entry: Entry) -> Embedded | None:
-        """Return the passages and unit vectors of a record; None if the record has none."""
-        assert entry.document is not None
-        if (embedded := entry.embedded) is not None:
-            recipe = self._index.recipe
-            if embedded.recipe != (recipe.identity if recipe else ""):
-                raise RecipeMismatch(
-                    f"{entry.uri}: its vectors were made by another recipe than the index's: "
-                    "export without --vectors, or use likewise copy"
-                )
-            return replace(
-                embedded, vectors=self._rows(stored_rows, embedded.vectors, [entry.uri] * len(embedded.spans))
-            )
-        if entry.vector is None:
-            return None
-        vector = np.array([entry.vector], np.float32)
+        """Return the passages and vectors of a record, if it has any. The first vectors decide the width of an index
+        without one."""
         dimensions = self._index.settings.dimensions
-        if dimensions and len(entry.vector) != dimensions:
-            advice = "; an index for it is made with --dimensions" if self._index.recipe is not None else ""
-            raise BadInput(f"its vector has {len(entry.vector)} dimensions and the index {dimensions}{advice}")
-        return Embedded((Span(0, len(entry.document.text)),), self._rows(unit_rows, vector, [entry.uri]))
-
-    def _rows(self, check: Callable[[Vector, int, list[str]], Vector], vectors: Vector, names: list[str]) -> Vector:
-        """Return valid rows. The first valid rows decide the width of an index without a width; refused rows do not."""
-        rows = check(vectors, self._index.settings.dimensions or vectors.shape[1], names)
-        if not self._index.settings.dimensions:
-            self._index.take_width(rows.shape[1])
-        return rows
+        embedded = vectors_of_record(
+            entry,
+            self._index.recipe,
+            dimensions,
+            recipe_advice="export without --vectors, or use likewise copy",
+            width_advice="an index for it is made with --dimensions",
+        )
+        if embedded is not None and not dimensions:
+            self._index.take_width(embedded.vectors.shape[1])
+        return embedded
 
     def _begin(self, first: Entry) -> None:
         """Note that a file is read from here on, given its first entry."""

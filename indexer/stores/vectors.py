@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from indexer.errors import BadInput, IndexDamaged, Message
-from indexer.records import Document, Span, Vector
+from indexer.records import Vector
+from indexer.stores.port import EmbeddedDocument
 
 CHECKSUM_BYTES = 8
 
@@ -32,6 +32,7 @@ def unit_rows(vectors: ArrayLike, dimensions: int, names: list[str]) -> Vector:
 
     Args:
         vectors: (n, dimensions), of any type of number.
+        dimensions: width of a row; 0 for the width that the rows have.
         names: uris of the rows, for messages (n,).
 
     Raises:
@@ -44,6 +45,7 @@ def unit_rows(vectors: ArrayLike, dimensions: int, names: list[str]) -> Vector:
             "vectors are not an array of numbers with rows of one width; for several passages per document, "
             "give one array per document, and their spans="
         ) from error
+    dimensions = dimensions or (rows.shape[-1] if rows.ndim > 1 else 0)
     if rows.dtype.kind not in "fiu" or rows.ndim != 2 or rows.shape != (len(names), dimensions):
         raise BadInput(
             f"vectors have shape {rows.shape} and type {rows.dtype}: this index needs ({len(names)}, "
@@ -71,16 +73,7 @@ def stored_rows(vectors: NDArray[np.floating], dimensions: int, names: list[str]
     return rows
 
 
-class _WithVectors(Protocol):
-    @property
-    def document(self) -> Document: ...
-    @property
-    def spans(self) -> Sequence[Span] | None: ...
-    @property
-    def vectors(self) -> Vector | None: ...
-
-
-def require_matching_shapes(documents: Iterable[_WithVectors], dimensions: int) -> None:
+def require_matching_shapes(documents: Iterable[EmbeddedDocument], dimensions: int) -> None:
     """Raise BadInput, naming the document, unless there is one vector of the index's dimensions per passage."""
     for item in documents:
         shape = None if item.vectors is None else item.vectors.shape

@@ -154,6 +154,19 @@ def test_one_file_of_the_stores_names_the_engines() -> None:
         assert found == [(importer, f"indexer.stores.{engine}.engine") for importer in importers]
 
 
+def test_vectors_that_a_caller_brings_are_validated_in_one_file() -> None:
+    checks = {"stored_rows", "unit_rows"}
+    found = {
+        file.as_posix()
+        for file in FILES
+        if file.parts[0] == "indexer"
+        for name, statement in file_imports(file)
+        if name == "indexer.stores.vectors" and isinstance(statement, ast.ImportFrom)
+        if checks & {alias.name for alias in statement.names}
+    }
+    assert found == {"indexer/indexing/batches.py"}
+
+
 def circles(graph: dict[str, set[str]]) -> list[set[str]]:
     """Sets of modules each of which reaches every other: strongly connected, more than one."""
     reach = {module: set(near) for module, near in graph.items()}
