@@ -222,8 +222,7 @@ def settings_of_new(
             raise BadInput('give either a model, or dimensions (1 or more, or "auto") of your own vectors')
         return _in_language(options.language, Settings(width)), None
     max_tokens, overlap = options.max_tokens, options.overlap
-    model = _endpoint_spec(model, max_tokens, options.tokenizer)
-    model = DEFAULT_MODEL if model is None else model
+    model = _endpoint_spec(DEFAULT_MODEL if model is None else model, max_tokens, options.tokenizer)
     encoder = get_encoder(model, options.runtime, cache)
     recipe = model if isinstance(model, Recipe) else encoder.recipe
     limit = encoder.max_tokens
@@ -244,10 +243,10 @@ def _in_language(language: str | None, settings: Settings) -> Settings:
 
 
 def _endpoint_spec(
-    model: str | PathLike[str] | Recipe | RecipeSpec | Encoder | None,
+    model: str | PathLike[str] | Recipe | RecipeSpec | Encoder,
     max_tokens: int | None,
     tokenizer: str | PathLike[str] | None,
-) -> str | PathLike[str] | Recipe | RecipeSpec | Encoder | None:
+) -> str | PathLike[str] | Recipe | RecipeSpec | Encoder:
     """Return the model; behind an endpoint, with the tokenizer and the token limit that were given."""
     spec = RecipeSpec.parse(model) if isinstance(model, str) and is_endpoint(model) else model
     if isinstance(spec, RecipeSpec) and is_endpoint(spec.model):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import chain, groupby
+from operator import attrgetter
 
 from indexer.errors import BadInput, count_of
 from indexer.exchange import Embedded
@@ -72,7 +74,17 @@ class _Batch:
     removed: list[str] = field(default_factory=list)
     characters: int = 0
     began: float = field(default_factory=time.monotonic)
-    pending: Pending | None = None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether enough was read for the next commits. A slow reader does not hold them up.
+
+        A commit may have fewer characters, but of records with one id only the last is embedded if they were read
+        together.
+        """
+        if self.characters >= BATCH_CHARACTERS:
+            return True
+        return bool(self.documents) and time.monotonic() - self.began > COMMIT_S
 
     def split(self, characters: int) -> _Batch:
         """Return a batch of the first documents, which together reach a number of characters, with all rows. This batch
@@ -87,210 +99,129 @@ class _Batch:
         return first
 
 
-class Run:
-    """Reads sources into an index.
+@dataclass(frozen=True, slots=True)
+class _Ledger:
+    """The ledger when a run begins.
 
-    If several records or files have one id, the document is the last of them in the order of the sources, the walk and
-    the file, whichever of their files have changed. For this rule, a run also opens an unchanged file if one of the
-    file's documents comes from a file that the run has met earlier. Between runs, the record that was read last counts.
+    Attributes:
+        files: its files, by path.
+        owners: for each uri that several files have, the file of the stored document, which is the file that was read
+            last.
     """
 
-    def __init__(self, index: IndexCore, writer: Writer, options: ReadOptions) -> None:
-        """Begin a run.
+    files: Mapping[str, KnownFile]
+    owners: Mapping[str, str]
 
-        Args:
-            writer: the writer of the index, held until the run has ended.
-        """
-        self._index, self._writer, self._options = index, writer, options
-        self._listener = index.context.listener
-        self._batch = _Batch()
-        self._under_way: deque[_Batch] = deque()  # in the order in which they are committed
-        self._counts = dict.fromkeys(("indexed", "unchanged", "updated", "skipped", "failed"), 0)
-        self._notes: dict[str, None] = {}
-        self._duplicates = self._passages = self._bytes = self._nameless = 0
-        self._files_told = self._read_bytes = 0
-        self._reasons: Counter[Reason] = Counter()
-        self._skipped: list[tuple[str, Reason]] = []
-        self._met_files: set[str] = set()
-        self._unopened_files: set[str] = set()  # unchanged since they were read
-        self._failed_files: set[str] = set()  # with at least one failed entry, and folders that cannot be listed
-        self._ignored: set[str] = set()  # files and folders
-        self.sources: Sequence[Source] = ()  # that were read
-        self.unlisted: list[str] = []  # SOURCE arguments that are missing or cannot be listed
-        self._left: set[str] = set()  # uris of documents whose file now has a record without a text
-        self._late_stamps: dict[str, Stamp] = {}  # of files that records may be gone from
-        self._read_files: set[str] = set()  # read to their end without a failure
-        self._uri_hashes: set[int] = set()  # to notice a uri that comes twice
-        self._noted_files: set[str] = set()
-        self._left_out: dict[str, set[str]] = {}  # files of documents that only the other index has, by uri
-        self._read_again = 0  # files that have not changed, whose reader has
-        self._formats: set[str | None] = set()  # of the documents in the file being read, but not of itself
-        self._is_one = False  # the file being read is one document, or has failed as a whole
-        self._run = writer.begin_run()
-        with index.store.snapshot() as snapshot:
-            self._known_files = snapshot.files()
-            self._owners = _owners(snapshot, self._known_files)
-            for row in left_out_rows(snapshot):
-                self._left_out.setdefault(row.uri, set()).add(row.file)
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> _Ledger:
+        files, first, shared = snapshot.files(), dict[str, str](), set[str]()
+        for path, file in files.items():
+            shared.update(uri for uri in _document_uris(file) if first.setdefault(uri, path) != path)
+        rows = snapshot.ledger() if shared else ()
+        return cls(files, {row.uri: row.file for row in rows if row.uri in shared and row.state in HELD})
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Notes on files that were read again, and the notes of the encoder and the writer so far, each once."""
-        n = self._read_again
-        again = [f"read again because their reader has changed: {count_of(n, 'file')}"] if n else []
-        return tuple(dict.fromkeys((*again, *self._notes, *self._writer.notes)))
 
-    @property
-    def embedded(self) -> bool:
-        """True if this run has written passages."""
-        return bool(self._passages)
+@dataclass(slots=True)
+class Seen:
+    """What a run has seen of its sources.
+
+    Attributes:
+        sources: the sources that it reads.
+        unlisted: SOURCE arguments that are missing or cannot be listed.
+        files: files with an entry, and folders that are left out or cannot be listed.
+        unopened: files that have not changed since they were read.
+        failed: files with at least one failed entry, and folders that cannot be listed.
+        ignored: files and folders that a rule leaves out.
+        noted: files that were not read whole.
+        emptied: uris of documents whose file now has a record without a text.
+        uri_hashes: hashes of the uris of opened files, to notice a uri that comes twice.
+        states: number of entries, by state.
+        counts: number of duplicates, of nameless records, and of passages that were embedded.
+        reasons: number of failures, by reason.
+        skipped: the first new files and records that were skipped.
+        size: bytes of the files that are documents, and characters of the records that are.
+        listed: number of files so far, and their bytes, without those that could not be looked into.
+        other_readers: number of files that have not changed, whose reader has.
+        notes: notes of the encoder and the writer, each once.
+    """
+
+    sources: Sequence[Source] = ()
+    unlisted: list[str] = field(default_factory=list)
+    files: set[str] = field(default_factory=set)
+    unopened: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
+    ignored: set[str] = field(default_factory=set)
+    noted: set[str] = field(default_factory=set)
+    emptied: set[str] = field(default_factory=set)
+    uri_hashes: set[int] = field(default_factory=set)
+    states: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[Reason] = field(default_factory=Counter)
+    skipped: list[tuple[str, Reason]] = field(default_factory=list)
+    size: int = 0
+    listed: tuple[int, int] = 0, 0
+    other_readers: int = 0
+    notes: dict[str, None] = field(default_factory=dict)
 
     @property
     def summary(self) -> Summary:
         return Summary(
-            seen=sum(self._counts.values()),
-            **self._counts,
-            duplicates=self._duplicates,
-            passages=self._passages,
-            nameless=self._nameless,
-            noted=len(self._noted_files),
-            left_out=tuple(self._skipped),
-            reason=max(self._reasons, key=self._reasons.__getitem__, default=NO_REASON).text(),
+            seen=self.states.total(),
+            **self.states,
+            **self.counts,
+            noted=len(self.noted),
+            left_out=tuple(self.skipped),
+            reason=max(self.reasons, key=self.reasons.__getitem__, default=NO_REASON).text(),
         )
 
-    def feed(self, sources: Sequence[Source]) -> Summary:
-        """Read the sources to their end and commit what is new. An interruption keeps what was committed."""
-        self.sources = sources
-        for source in sources:
-            file: str | None = None
-            last: Entry | None = None
-            for entry in read(source, self._options, self._known):
-                if last is not None and entry.file != file:
-                    self._finish(last)
-                if entry.file != file:
-                    self._begin(entry)
-                if entry.file != file and entry.stamp is not None:
-                    self._files_told += 1
-                    self._read_bytes += entry.stamp.size
-                    self._listener.reading(entry.file, self._files_told, self._read_bytes)
-                file, last = entry.file, entry
-                if entry.state == "failed" and entry.stamp is None and entry.file == source.root != STDIN:
-                    self.unlisted.append(source.argument)
-                self._take(entry)
-                if self._is_batch_full():
-                    self._submit(more_follow=True)
-                self._commit(self._index.window())
-            if last is not None:
-                self._finish(last)
-        self._submit()
-        self._commit(0)
-        self._notes |= dict.fromkeys(self._index.read_languages())
-        unmet = (path for path in self._known_files if path not in self._met_files and self.doubt(path) is None)
-        gone = [path for path in unmet if any(source.covers(path) for source in sources)]
-        # Standard input is left out: it does not have to bring again what an earlier run brought.
-        others = self._holders({uri for uri in self._left if hash(uri) not in self._uri_hashes})
-        self._late_stamps |= dict.fromkeys(others, UNREAD)
-        outcome = RunOutcome([*gone, *(self._read_files - {STDIN})], [*self._unopened_files], self._late_stamps)
-        self._keep_left_out(set(outcome.read))
-        reread = self._writer.end_run(self._run, outcome) + len(others)
-        return replace(self.summary, reread=reread)
+    def covers(self, file: str) -> bool:
+        """Return whether one of the sources would have this file."""
+        return any(source.covers(file) for source in self.sources)
 
     def doubt(self, path: str) -> str | None:
         """Return the path, or the folder above it, that could not be read whole. Its documents may still exist."""
-        return None if path == STDIN else nearest_above(path, self._failed_files)
+        return None if path == STDIN else nearest_above(path, self.failed)
 
     def ignores(self, file: str) -> bool:
         """Return whether this run has ignored an existing file, or a folder above it."""
-        return nearest_above(file, self._ignored) is not None and exists(file)
+        return nearest_above(file, self.ignored) is not None and exists(file)
 
-    def _keep_left_out(self, read: set[str]) -> None:
-        """Keep the rows of documents that only the other index has, although these files no longer have them."""
-        rows = [
-            LedgerRow(file, uri, "gone", Code.LEFT_OUT())
-            for uri, files in self._left_out.items()
-            for file in files & read
-        ]
-        if rows:
-            self._writer.put(Batch(rows=rows, run=self._run))
+    def comes_again(self, uri: str) -> bool:
+        """Return whether the uri was seen before, and count it if so."""
+        key = hash(uri)
+        again = key in self.uri_hashes
+        self.uri_hashes.add(key)
+        self.counts["duplicates"] += again
+        return again
 
-    def _known(self, path: str) -> KnownFile | None:
-        """Return the ledger's record of a file; with the stamp of an unread file if it must be opened though unchanged.
-
-        It must be opened if the document of one of its records comes from an earlier file: in this run, or in a
-        previous run that had another order, did not include this file, or was interrupted before it.
-        """
-        recorded = self._known_files.get(path)
-        for uri, state, reason in recorded.entries if recorded is not None else ():
-            if _has_document(state, reason) and (
-                hash(uri) in self._uri_hashes or self._owners.get(uri) in self._met_files
-            ):
-                assert recorded is not None
-                return replace(recorded, stamp=UNREAD)
-        return recorded
-
-    def _holders(self, uris: set[str]) -> list[str]:
-        """Return the files that also have one of these uris and were not opened in this run."""
-        if not uris:
-            return []
-        return [
-            path
-            for path, file in self._known_files.items()
-            if path in self._unopened_files or path not in self._met_files
-            if any(uri in uris and _has_document(state, reason) for uri, state, reason in file.entries)
-        ]
-
-    def _take(self, entry: Entry) -> None:
-        """Put the document of an entry into the batch, or record why it has none."""
-        self._met_files.add(entry.file)
-        if not entry.opened:
-            self._counts[entry.state] += 1
-            self._duplicates += entry.reason.code is Code.DUPLICATE
-            self._unopened_files.add(entry.file)
-            return
-        if entry.ignored:
-            self._ignored.add(entry.file)
-        self._is_one |= entry.uri == entry.file
-        if entry.state == "unchanged":
-            self._comes_again(entry.uri)
-        if entry.state != "read":
-            self._record(entry, entry.state, entry.reason)
-            return
-        assert entry.document is not None
-        try:
-            validate(entry.document, empty=entry.embedded is not None)
-            embedded = self._own_vectors(entry)
-        except BadInput as error:
-            self._record(entry, "failed", Code.OTHER(error))
-            return
-        if embedded is None and self._index.recipe is None:
-            self._record(entry, "failed", Code.NO_VECTOR())
-            return
-        if self._comes_again(entry.uri) and (earlier := self._batch.documents.pop(entry.uri, None)) is not None:
-            self._counts["skipped"] += 1
-            self._batch.rows.append(self._row(earlier[2], "skipped", Code.DUPLICATE()))
-        self._nameless += entry.uri.startswith(f"{STDIN}:") and entry.uri[2:].isdecimal()
-        is_file = entry.uri == entry.file
-        self._bytes += entry.stamp.size if is_file and entry.stamp else len(entry.document.text)
-        if not is_file:
-            self._formats.add(entry.document.format)
-        self._batch.documents[entry.uri] = (entry.document, embedded, entry)
-        self._batch.characters += _size(entry.document)
-
-    def _record(self, entry: Entry, state: LedgerState, reason: Reason) -> None:
-        """Count an entry without a document and put it into the ledger."""
-        self._counts[state] += 1
+    def add(self, file: str, state: LedgerState, reason: Reason) -> None:
+        """Count the outcome of a file or record."""
+        self.states[state] += 1
         if state == "failed":
-            self._failed_files.add(entry.file)
-            self._reasons[replace(reason, line=None)] += 1
-        elif state == "skipped" and self._owners.get(entry.uri) == entry.file:
-            self._left.add(entry.uri)
-        is_new = entry.stamp is not None and (entry.uri != entry.file or entry.file not in self._known_files)
-        if state == "skipped" and is_new and len(self._skipped) < NAMED_SKIPS:
-            self._skipped.append((entry.uri, reason))
-        self._batch.rows.append(self._row(entry, state, reason))
-        self._batch.characters += 256
+            self.failed.add(file)
+            self.reasons[replace(reason, line=None)] += 1
 
-    def _row(self, entry: Entry, state: LedgerState, reason: Reason) -> LedgerRow:
+
+class _Commits:
+    """What a run will write: a batch that is being filled, and batches that are being embedded.
+
+    Attributes:
+        batch: what was read since the last batch was submitted.
+        late_stamps: stamps of files that records may be gone from, by path. They are written when the run ends.
+    """
+
+    def __init__(self, index: IndexCore, writer: Writer, seen: Seen) -> None:
+        self.batch = _Batch()
+        self.late_stamps: dict[str, Stamp] = {}
+        self._index, self._writer, self._seen = index, writer, seen
+        self._run = writer.begin_run()
+        self._under_way: deque[tuple[_Batch, Pending]] = deque()  # in the order in which they are committed
+        self._left_out: dict[str, set[str]] = {}  # files of documents that only the other index has, by uri
+        with index.store.snapshot() as snapshot:
+            for row in left_out_rows(snapshot):
+                self._left_out.setdefault(row.uri, set()).add(row.file)
+
+    def row(self, entry: Entry, state: LedgerState, reason: Reason) -> LedgerRow:
         """Return the row of an entry. If only the other index has the document, the row still says so."""
         if state in HELD:
             self._left_out.pop(entry.uri, None)
@@ -300,13 +231,237 @@ class Run:
         notes = entry.notes if state in HELD else ()
         return LedgerRow(entry.file, entry.uri, state, reason, entry.reader, notes)
 
-    def _comes_again(self, uri: str) -> bool:
-        """Return whether this run has met the uri before, and count it if so."""
-        key = hash(uri)
-        again = key in self._uri_hashes
-        self._uri_hashes.add(key)
-        self._duplicates += again
-        return again
+    def submit(self, *, more_follow: bool = False) -> None:
+        """Begin to embed what was read, in parts that are embedded in COMMIT_S seconds each."""
+        batch, self.batch = self.batch, _Batch()
+        while True:
+            part = batch.split(self._index.batch_characters)
+            if not batch.documents:
+                part.stamps, part.removed = batch.stamps, batch.removed
+            if any(uri in earlier.documents for earlier, _ in self._under_way for uri in part.documents):
+                self.commit(0)  # The last document of a uri counts, so it is compared with the one before it.
+            if part.documents:
+                self._index.context.listener.embedding(len(part.documents))
+            incoming = [(document, embedded) for document, embedded, _ in part.documents.values()]
+            pending = self._index.submit(incoming, more_follow=more_follow or bool(batch.documents))
+            self._under_way.append((part, pending))
+            self.commit(self._index.window())
+            if not batch.documents:
+                break
+
+    def commit(self, window: int) -> None:
+        """Commit the first batches that are embedded. Wait until at most `window` are under way."""
+        while self._under_way:
+            batch, pending = self._under_way[0]
+            if len(self._under_way) <= window and not pending.embedding.done():
+                break
+            prepared = self._index.finish(pending)
+            self._under_way.popleft()
+            self._put(batch, prepared)
+
+    def end(self, read: Sequence[str]) -> int:
+        """End the run, and return how many files are to be read again.
+
+        Args:
+            read: files that were read whole or are missing. Documents that only the other index has keep their rows,
+                although these files no longer have them.
+        """
+        files = set(read)
+        kept = [(file, uri) for uri, holders in self._left_out.items() for file in holders & files]
+        if rows := [LedgerRow(file, uri, "gone", Code.LEFT_OUT()) for file, uri in kept]:
+            self._writer.put(Batch(rows=rows, run=self._run))
+        self._seen.notes |= dict.fromkeys(self._writer.notes)
+        return self._writer.end_run(self._run, RunOutcome(read, [*self._seen.unopened], self.late_stamps))
+
+    def _put(self, batch: _Batch, prepared: Prepared) -> None:
+        seen = self._seen
+        seen.notes |= dict.fromkeys(prepared.notes)
+        states, work = prepared.states(), prepared.work
+        reasons = {uri: Code.UNREADABLE() for uri in prepared.empty}
+        reasons |= {uri: Code.ENDS_WORKERS(reason) for uri, reason in prepared.failed.items()}
+        rows = [
+            self.row(entry, states[uri], reasons.get(uri, entry.reason))
+            for uri, (_, _, entry) in batch.documents.items()
+        ]
+        if not rows and not batch.rows and not batch.stamps and not batch.removed:
+            return
+        try:
+            changes = self._write(work, batch, rows)
+        except BadInput:
+            changes, refused = self._put_each(work)
+            rows = [
+                replace(row, state="failed", reason=Code.OTHER(refused[row.uri])) if row.uri in refused else row
+                for row in rows
+            ]
+            self._write((), batch, rows)
+            work = tuple(item for item in work if item.document.uri not in refused)
+        seen.noted.update(row.file for row in rows if row.notes and row.state in HELD)
+        for row in rows:
+            seen.add(row.file, row.state, row.reason)
+        seen.counts["passages"] += sum(len(item.spans) for item in work if item.spans)
+        commit = Commit(seen.states["indexed"], seen.counts["passages"], seen.size, changes=changes)
+        self._index.context.listener.committed(commit)
+
+    def _write(self, work: Sequence[EmbeddedDocument], batch: _Batch, rows: Sequence[LedgerRow]) -> Changes:
+        """Commit documents and rows. A failed row gets a note if the index still has a document of it."""
+        rows = [*batch.rows, *rows]
+        if failed := {row.uri for row in rows if row.state == "failed"}:
+            with self._index.store.snapshot() as snapshot:
+                failed &= snapshot.hashes(failed).keys()
+            note = (Code.EARLIER_TEXT_KEPT(),)
+            rows = [replace(row, notes=note) if row.state == "failed" and row.uri in failed else row for row in rows]
+        return self._writer.put(Batch(work, rows, batch.stamps, self._run, batch.removed))
+
+    def _put_each(self, work: Sequence[EmbeddedDocument]) -> tuple[Changes, dict[str, str]]:
+        """Commit documents one by one, because the store cannot hold one of them.
+
+        Returns:
+            What changed, and the reasons of the documents that were refused, by uri.
+        """
+        changes, refused = Changes(), dict[str, str]()
+        for item in work:
+            try:
+                changes += self._writer.put(Batch([item]))
+            except BadInput as error:
+                refused[item.document.uri] = str(error)
+        return changes, refused
+
+
+class Run:
+    """Reads sources into an index.
+
+    If several records or files have one id, the document is the last of them in the order of the sources, the walk and
+    the file, whichever of their files have changed. For this rule, a run also opens an unchanged file if one of the
+    file's documents comes from a file that the run has seen before. Between runs, the record that was read last counts.
+    """
+
+    def __init__(self, index: IndexCore, writer: Writer, options: ReadOptions) -> None:
+        """Begin a run.
+
+        Args:
+            writer: the writer of the index, held until the run has ended.
+        """
+        self._index, self._options = index, options
+        self.seen = Seen()
+        self._commits = _Commits(index, writer, self.seen)
+        with index.store.snapshot() as snapshot:
+            self._ledger = _Ledger.of(snapshot)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes on files that were read again, and the notes of the encoder and the writer, after the run."""
+        n = self.seen.other_readers
+        again = [f"read again because their reader has changed: {count_of(n, 'file')}"] if n else []
+        return (*again, *self.seen.notes)
+
+    def feed(self, sources: Sequence[Source]) -> Summary:
+        """Read the sources to their end and commit what is new. An interruption keeps what was committed."""
+        seen, commits = self.seen, self._commits
+        seen.sources = sources
+        for source in sources:
+            for _, entries in groupby(read(source, self._options, self._known), attrgetter("file")):
+                self._read_file(source, entries)
+        commits.submit()
+        commits.commit(0)
+        seen.notes |= dict.fromkeys(self._index.read_languages())
+        unseen = (path for path in self._ledger.files if path not in seen.files and seen.doubt(path) is None)
+        missing = [path for path in unseen if seen.covers(path)]
+        # Standard input is left out: it does not have to bring again what an earlier run brought.
+        read_whole = seen.files - seen.unopened - seen.failed - {STDIN}
+        others = self._holders({uri for uri in seen.emptied if hash(uri) not in seen.uri_hashes})
+        commits.late_stamps |= dict.fromkeys(others, UNREAD)
+        reread = commits.end([*missing, *read_whole]) + len(others)
+        return replace(seen.summary, reread=reread)
+
+    def _known(self, path: str) -> KnownFile | None:
+        """Return the ledger's record of a file; with the stamp of an unread file if it must be opened though unchanged.
+
+        It must be opened if the document of one of its records comes from an earlier file: in this run, or in a
+        previous run that had another order, did not include this file, or was interrupted before it.
+        """
+        recorded, seen, owners = self._ledger.files.get(path), self.seen, self._ledger.owners
+        if recorded is not None and any(
+            hash(uri) in seen.uri_hashes or owners.get(uri) in seen.files for uri in _document_uris(recorded)
+        ):
+            return replace(recorded, stamp=UNREAD)
+        return recorded
+
+    def _holders(self, uris: set[str]) -> list[str]:
+        """Return the files that also have one of these uris and were not opened in this run."""
+        seen = self.seen
+        if not uris:
+            return []
+        return [
+            path
+            for path, file in self._ledger.files.items()
+            if path in seen.unopened or path not in seen.files
+            if not uris.isdisjoint(_document_uris(file))
+        ]
+
+    def _read_file(self, source: Source, entries: Iterator[Entry]) -> None:
+        """Take the entries of one file, and commit what is embedded."""
+        is_one, formats = False, set[str | None]()
+        first = entry = next(entries)
+        self._begin(first)
+        for entry in chain((first,), entries):
+            if entry.state == "failed" and entry.stamp is None and entry.file == source.root != STDIN:
+                self.seen.unlisted.append(source.argument)
+            document = self._take(entry)
+            is_one |= entry.uri == entry.file
+            if document is not None and entry.uri != entry.file:
+                formats.add(document.format)
+            if self._commits.batch.is_full:
+                self._commits.submit(more_follow=True)
+            self._commits.commit(self._index.window())
+        if entry.file not in self.seen.unopened:
+            self._finish(entry, None if is_one else formats)
+
+    def _take(self, entry: Entry) -> Document | None:
+        """Put the document of an entry into the batch and return it, or record why there is none."""
+        seen, batch = self.seen, self._commits.batch
+        seen.files.add(entry.file)
+        if not entry.opened:
+            seen.states[entry.state] += 1
+            seen.counts["duplicates"] += entry.reason.code is Code.DUPLICATE
+            seen.unopened.add(entry.file)
+            return None
+        if entry.ignored:
+            seen.ignored.add(entry.file)
+        if entry.state == "unchanged":
+            seen.comes_again(entry.uri)
+        if entry.state != "read":
+            self._record(entry, entry.state, entry.reason)
+            return None
+        assert entry.document is not None
+        try:
+            validate(entry.document, empty=entry.embedded is not None)
+            embedded = self._own_vectors(entry)
+            problem = Code.NO_VECTOR() if embedded is None and self._index.recipe is None else NO_REASON
+        except BadInput as error:
+            problem = Code.OTHER(error)
+        if problem:
+            self._record(entry, "failed", problem)
+            return None
+        if seen.comes_again(entry.uri) and (earlier := batch.documents.pop(entry.uri, None)) is not None:
+            seen.states["skipped"] += 1
+            batch.rows.append(self._commits.row(earlier[2], "skipped", Code.DUPLICATE()))
+        seen.counts["nameless"] += entry.uri.startswith(f"{STDIN}:") and entry.uri[2:].isdecimal()
+        seen.size += entry.stamp.size if entry.uri == entry.file and entry.stamp else len(entry.document.text)
+        batch.documents[entry.uri] = (entry.document, embedded, entry)
+        batch.characters += _size(entry.document)
+        return entry.document
+
+    def _record(self, entry: Entry, state: LedgerState, reason: Reason) -> None:
+        """Count an entry without a document and put it into the ledger."""
+        seen, batch = self.seen, self._commits.batch
+        seen.add(entry.file, state, reason)
+        if state == "skipped" and self._ledger.owners.get(entry.uri) == entry.file:
+            seen.emptied.add(entry.uri)
+        is_new = entry.stamp is not None and (entry.uri != entry.file or entry.file not in self._ledger.files)
+        if state == "skipped" and is_new and len(seen.skipped) < NAMED_SKIPS:
+            seen.skipped.append((entry.uri, reason))
+        batch.rows.append(self._commits.row(entry, state, reason))
+        batch.characters += 256
 
     def _own_vectors(self, entry: Entry) -> Embedded | None:
         """Return the passages and vectors of a record, if it has any. The first vectors decide the width of an index
@@ -325,136 +480,44 @@ class Run:
 
     def _begin(self, first: Entry) -> None:
         """Note that a file is read from here on, given its first entry."""
-        self._formats, self._is_one = set(), False
-        recorded = self._known_files.get(first.file)
+        if first.stamp is not None:
+            files, size = self.seen.listed
+            self.seen.listed = files + 1, size + first.stamp.size
+            self._index.context.listener.reading(first.file, *self.seen.listed)
+        recorded = self._ledger.files.get(first.file)
         if recorded is None or not first.opened:
             return
         # Until it is read to its end, the next run has to open it: its stamp may still hold.
-        self._batch.stamps[first.file] = UNREAD
+        self._commits.batch.stamps[first.file] = UNREAD
         changed = first.stamp is None or replace(first.stamp, read_ns=recorded.stamp.read_ns) != recorded.stamp
         if changed or any(state == "failed" for _, state, _ in recorded.entries):
             return  # it would have been read by any reader
         if not is_read_alike(first.file, recorded, self._options.extractors):
-            self._read_again += 1
+            self.seen.other_readers += 1
 
-    def _finish(self, last: Entry) -> None:
-        """Record that a file was read to its end, given its last entry."""
-        if last.file in self._unopened_files:
-            return
-        if self._is_several_now(last.file):
-            self._batch.removed.append(last.file)
-        recorded = self._known_files.get(last.file)
+    def _finish(self, last: Entry, formats: set[str | None] | None) -> None:
+        """Record that a file was read to its end.
+
+        Args:
+            last: its last entry.
+            formats: formats of its documents; None if it is one document, or has failed as a whole.
+        """
+        batch, recorded = self._commits.batch, self._ledger.files.get(last.file)
+        if recorded is not None and formats is not None and self._was_one(recorded, last.file, formats):
+            batch.removed.append(last.file)
         if last.stamp is not None:
             others = recorded is not None and any(uri != last.uri for uri, _, _ in recorded.entries)
-            (self._late_stamps if others else self._batch.stamps)[last.file] = last.stamp
-        if last.file not in self._failed_files:
-            self._read_files.add(last.file)
+            (self._commits.late_stamps if others else batch.stamps)[last.file] = last.stamp
 
-    def _is_several_now(self, file: str) -> bool:
-        """Return whether a file that was one document, of another format, or none, now holds several in its place."""
-        recorded = self._known_files.get(file)
-        if recorded is None or self._is_one or self._owners.get(file, file) != file:
+    def _was_one(self, recorded: KnownFile, file: str, formats: set[str | None]) -> bool:
+        """Return whether a file was one document of another format, or none, and now holds several of these formats."""
+        if self._ledger.owners.get(file, file) != file:
             return False
         if not any(uri == file and not reason.is_left_out for uri, _, reason in recorded.entries):
             return False
         with self._index.store.snapshot() as snapshot:
             document = snapshot.get(file)
-        return document is None or (bool(self._formats) and document.format not in self._formats)
-
-    def _is_batch_full(self) -> bool:
-        """Return whether enough was read for the next commits. A slow reader does not hold them up.
-
-        A commit may have fewer characters, but of records with one id only the last is embedded if they were read
-        together.
-        """
-        if self._batch.characters >= BATCH_CHARACTERS:
-            return True
-        return bool(self._batch.documents) and time.monotonic() - self._batch.began > COMMIT_S
-
-    def _submit(self, *, more_follow: bool = False) -> None:
-        """Begin to embed what was read, in parts that are embedded in COMMIT_S seconds each."""
-        batch, self._batch = self._batch, _Batch()
-        while True:
-            part = batch.split(self._index.batch_characters)
-            if not batch.documents:
-                part.stamps, part.removed = batch.stamps, batch.removed
-            if any(uri in earlier.documents for earlier in self._under_way for uri in part.documents):
-                self._commit(0)  # The last document of a uri counts, so it is compared with the one before it.
-            if part.documents:
-                self._listener.embedding(len(part.documents))
-            incoming = [(document, embedded) for document, embedded, _ in part.documents.values()]
-            part.pending = self._index.submit(incoming, more_follow=more_follow or bool(batch.documents))
-            self._under_way.append(part)
-            self._commit(self._index.window())
-            if not batch.documents:
-                break
-
-    def _commit(self, window: int) -> None:
-        """Commit the first batches that are embedded. Wait until at most `window` are under way."""
-        while self._under_way:
-            pending = self._under_way[0].pending
-            assert pending is not None
-            if len(self._under_way) <= window and not pending.embedding.done():
-                break
-            prepared = self._index.finish(pending)
-            self._put(self._under_way.popleft(), prepared)
-
-    def _put(self, batch: _Batch, prepared: Prepared) -> None:
-        self._notes |= dict.fromkeys(prepared.notes)
-        states, work = prepared.states(), prepared.work
-        reasons = {uri: Code.UNREADABLE() for uri in prepared.empty}
-        reasons |= {uri: Code.ENDS_WORKERS(reason) for uri, reason in prepared.failed.items()}
-        rows = [
-            self._row(entry, states[uri], reasons.get(uri, entry.reason))
-            for uri, (_, _, entry) in batch.documents.items()
-        ]
-        if not rows and not batch.rows and not batch.stamps and not batch.removed:
-            return
-        earlier, rows = self._with_kept_texts(batch.rows), self._with_kept_texts(rows)
-        try:
-            changes = self._writer.put(Batch(work, [*earlier, *rows], batch.stamps, self._run, batch.removed))
-        except BadInput:
-            changes, refused = self._put_each(work)
-            rows = [
-                replace(row, state="failed", reason=Code.OTHER(refused[row.uri])) if row.uri in refused else row
-                for row in rows
-            ]
-            rows = self._with_kept_texts(rows)
-            self._writer.put(Batch((), [*earlier, *rows], batch.stamps, self._run, batch.removed))
-            work = tuple(item for item in work if item.document.uri not in refused)
-        self._noted_files.update(row.file for row in rows if row.notes and row.state in HELD)
-        for row in rows:
-            self._counts[row.state] += 1
-            if row.state == "failed":
-                self._failed_files.add(row.file)
-                self._read_files.discard(row.file)
-                self._reasons[row.reason] += 1
-        self._passages += sum(len(item.spans) for item in work if item.spans)
-        self._listener.committed(Commit(self._counts["indexed"], self._passages, self._bytes, changes=changes))
-
-    def _with_kept_texts(self, rows: Sequence[LedgerRow]) -> list[LedgerRow]:
-        """Return rows of the ledger. A failed row gets a note if the index still has a document of it."""
-        failed = [row.uri for row in rows if row.state == "failed"]
-        if not failed:
-            return [*rows]
-        with self._index.store.snapshot() as snapshot:
-            kept = snapshot.hashes(failed)
-        note = (Code.EARLIER_TEXT_KEPT(),)
-        return [replace(row, notes=note) if row.state == "failed" and row.uri in kept else row for row in rows]
-
-    def _put_each(self, work: Sequence[EmbeddedDocument]) -> tuple[Changes, dict[str, str]]:
-        """Commit documents one by one, because the store cannot hold one of them.
-
-        Returns:
-            What changed, and the reasons of the documents that were refused, by uri.
-        """
-        changes, refused = Changes(), dict[str, str]()
-        for item in work:
-            try:
-                changes += self._writer.put(Batch([item]))
-            except BadInput as error:
-                refused[item.document.uri] = str(error)
-        return changes, refused
+        return document is None or (bool(formats) and document.format not in formats)
 
 
 def left_out_rows(snapshot: Snapshot) -> list[LedgerRow]:
@@ -463,23 +526,11 @@ def left_out_rows(snapshot: Snapshot) -> list[LedgerRow]:
     return [row for state in states for row in snapshot.ledger(state) if row.reason.is_left_out]
 
 
-def _has_document(state: LedgerState, reason: Reason) -> bool:
-    """Return whether the record of a ledger row can be a document, though a later record may have its id."""
-    return state in HELD or (state == "skipped" and reason.code is Code.DUPLICATE)
-
-
-def _owners(snapshot: Snapshot, files: Mapping[str, KnownFile]) -> dict[str, str]:
-    """Return, for each uri that several files have, the file of the stored document, which is the file that was read
-    last."""
-    first: dict[str, str] = {}
-    shared: set[str] = set()
-    for path, file in files.items():
-        for uri, state, reason in file.entries:
-            if _has_document(state, reason) and first.setdefault(uri, path) != path:
-                shared.add(uri)
-    if not shared:
-        return {}
-    return {row.uri: row.file for row in snapshot.ledger() if row.uri in shared and row.state in HELD}
+def _document_uris(file: KnownFile) -> Iterator[str]:
+    """Yield the uris of the records of a file that can be documents, though a later record may have their id."""
+    for uri, state, reason in file.entries:
+        if state in HELD or (state == "skipped" and reason.code is Code.DUPLICATE):
+            yield uri
 
 
 def _size(document: Document) -> int:

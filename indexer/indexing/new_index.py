@@ -55,9 +55,7 @@ class NewIndex:
 
         return None if self.language is None or is_auto(self.language) else code(self.language)
 
-    def compared(
-        self, settings: Settings, dimensions: int | Literal["auto"] | None
-    ) -> tuple[tuple[str, object, object], ...]:
+    def compared(self, settings: Settings, dimensions: object) -> tuple[tuple[str, object, object], ...]:
         """Return what an existing index must have been made with: the name of each option, its value here and there.
 
         Args:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from indexer.errors import BadInput
-from indexer.indexing.ingest import Run, left_out_rows
-from indexer.ledger import Code, LedgerState, Reason
+from indexer.indexing.ingest import Seen, left_out_rows
+from indexer.ledger import Code
 from indexer.stores.port import LedgerRow
 from indexer.stores.reading.snapshot import Snapshot
 
@@ -64,25 +64,36 @@ class Lost:
         return (f"pruning keeps the documents of files and folders that could not be read whole: {named}{more}",)
 
 
-def find_lost(snapshot: Snapshot, runs: Sequence[Run]) -> Lost:
+def find_lost(snapshot: Snapshot, seen: Sequence[Seen]) -> Lost:
     """Return the documents that the sources of runs cover but no longer contain, or skip now.
 
     Args:
-        runs: runs that have read their sources to the end, one after the other, under one lock.
+        seen: what runs have seen that have read their sources to the end, one after the other, under one lock.
     """
     lost: dict[str, None] = {}
     ignored: set[str] = set()
     doubtful: dict[str, None] = {}
 
+    def covers(file: str) -> bool:
+        return any(each.covers(file) for each in seen)
+
+    def doubt_of(file: str) -> str | None:
+        """Return the file itself or the folder above it that could not be read whole; None if there is none."""
+        return next((doubt for each in seen if (doubt := each.doubt(file)) is not None), None)
+
+    def is_ignored(file: str) -> bool:
+        return any(each.ignores(file) for each in seen)
+
     def is_kept(row: LedgerRow) -> bool:
-        return not _is_missing(row.state, row.reason) or not _is_covered(runs, row.file) or bool(_doubt(runs, row.file))
+        is_missing = row.state == "gone" or (row.state == "skipped" and row.reason.code is not Code.DUPLICATE)
+        return not is_missing or not covers(row.file) or bool(doubt_of(row.file))
 
     for row in snapshot.ledger_of_documents():  # of as many rows as there are documents, so only the lost ones are held
-        if (doubt := _doubt(runs, row.file)) is not None:
+        if (doubt := doubt_of(row.file)) is not None:
             doubtful[doubt] = None
         elif not is_kept(row):
             lost[row.uri] = None
-            if any(run.ignores(row.file) for run in runs):
+            if is_ignored(row.file):
                 ignored.add(row.uri)
     if lost:
         for row in snapshot.ledger_of_documents():
@@ -92,27 +103,13 @@ def find_lost(snapshot: Snapshot, runs: Sequence[Run]) -> Lost:
         row.uri
         for row in left_out_rows(snapshot)
         if row.state == "gone" or (row.state == "skipped" and row.reason.code is Code.LEFT_OUT_SINCE)
-        if _is_covered(runs, row.file) and _doubt(runs, row.file) is None
-        if not any(run.ignores(row.file) for run in runs)
+        if covers(row.file) and doubt_of(row.file) is None and not is_ignored(row.file)
     ]
     return Lost(
         tuple(uri for uri in lost if uri not in ignored),
         tuple(elsewhere),
         tuple(uri for uri in lost if uri in ignored),
         tuple(sorted(doubtful)),
-        tuple(argument for run in runs for argument in run.unlisted),
+        tuple(argument for each in seen for argument in each.unlisted),
         snapshot.documents,
     )
-
-
-def _is_missing(state: LedgerState, reason: Reason) -> bool:
-    return state == "gone" or (state == "skipped" and reason.code is not Code.DUPLICATE)
-
-
-def _is_covered(runs: Sequence[Run], file: str) -> bool:
-    return any(source.covers(file) for run in runs for source in run.sources)
-
-
-def _doubt(runs: Sequence[Run], file: str) -> str | None:
-    """Return the file itself or the folder above it that could not be read whole; None if there is none."""
-    return next((doubt for run in runs if (doubt := run.doubt(file)) is not None), None)

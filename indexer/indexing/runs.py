@@ -62,14 +62,14 @@ def index_sources(
         summary += runs[-1].feed(sources)
     # Only now, because a document that one group has lost may be in the sources of a later group.
     with index.store.snapshot() as snapshot:
-        lost = find_lost(snapshot, runs)
+        lost = find_lost(snapshot, [run.seen for run in runs])
     refused = lost.refusal(yes=yes) if prune else None
     pruned = writer.remove([*lost.uris, *lost.elsewhere]) if prune and refused is None else 0
     notes = [*lost.notes()] if prune else []
-    of_runs, has_embedded = [note for run in runs for note in run.notes], any(run.embedded for run in runs)
+    of_runs = [note for run in runs for note in run.notes]
     runs.clear()  # They hold the names of all files and records, and what follows needs memory of its own.
     writer.settle(recall)
-    if has_embedded or is_unfinished(index):
+    if summary.passages or is_unfinished(index):
         notes.extend(after_embedding(index, writer))
     notes.extend(dict.fromkeys((*of_runs, *writer.notes)))
     if (map_door := doors.find("parts", "map")) is not None:

@@ -24,7 +24,7 @@ from indexer import Document, Index
 from indexer.errors import NothingKnown
 from indexer.indexing.context import Context
 from indexer.indexing.core import IndexCore
-from indexer.indexing.ingest import Run
+from indexer.indexing.ingest import Run, Seen
 from indexer.indexing.prune import find_lost
 from indexer.ledger import Code
 from indexer.listener import SILENT, Commit, Listener
@@ -988,7 +988,7 @@ def run_into(index: Index, *sources: Path, listener: Listener = SILENT) -> int:
         run = Run(core, writer, ReadOptions())
         summary = run.feed(opened)
         with core.store.snapshot() as snapshot:
-            lost = find_lost(snapshot, [run])
+            lost = find_lost(snapshot, [run.seen])
         writer.remove(lost.uris)
     return summary.reread
 
@@ -1172,12 +1172,10 @@ def test_lost_documents_are_found_without_holding_the_others() -> None:
         def ledger(self, state: str) -> Iterator[LedgerRow]:
             return iter(())
 
-    run = SimpleNamespace(
-        sources=[SimpleNamespace(covers=lambda _: True)], unlisted=[], doubt=lambda _: None, ignores=lambda _: False
-    )
+    seen = Seen(sources=[cast(Any, SimpleNamespace(covers=lambda _: True))])
     tracemalloc.start()
     try:
-        lost = find_lost(cast(Any, Rows()), cast(Any, [run]))
+        lost = find_lost(cast(Any, Rows()), [seen])
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
