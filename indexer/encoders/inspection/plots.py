@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,6 @@ import numpy as np
 from indexer.errors import BadInput
 from indexer.records import Vector
 
-ENDINGS = (".png", ".svg", ".pdf")
 _BINS = 1024
 """Number of bins of one histogram."""
 
@@ -50,18 +48,3 @@ def draw_layers(path: Path, title: str, layers: Sequence[Sequence[Vector]]) -> N
         figure.savefig(path, dpi=120)
     except OSError as error:
         raise BadInput(f"{path} cannot be written ({error.strerror}): name another picture") from error
-
-
-def picture(path: Path) -> Path:
-    """Return a path that a picture can be written to.
-
-    Raises:
-        BadInput: the ending is unknown or the folder is missing.
-        ModuleNotFoundError: matplotlib is not installed.
-    """
-    if path.suffix.lower() not in ENDINGS:
-        raise BadInput(f"{path} is not a picture that likewise can draw: end it in {', '.join(ENDINGS)}")
-    if not path.parent.is_dir():
-        raise BadInput(f"{path} cannot be written: there is no folder {path.parent}")
-    import_module("matplotlib")  # the caller hears of its absence before it has computed anything
-    return path

@@ -1,10 +1,13 @@
-"""The error of a command whose extra is not installed."""
+"""What the extras of commands need: the error if a library is missing, and the file of a picture."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 from indexer.errors import BadInput, to_install
+
+_PICTURES = (".png", ".svg", ".pdf")
 
 
 def missing_extra(error: ModuleNotFoundError, extra: str) -> BadInput:
@@ -18,9 +21,12 @@ def picture_file(path: Path) -> Path:
     Raises:
         BadInput: the ending is unknown, the folder is missing, or the extra is not installed.
     """
-    from indexer.encoders.inspection.plots import picture
-
+    if path.suffix.lower() not in _PICTURES:
+        raise BadInput(f"{path} is not a picture that likewise can draw: end it in {', '.join(_PICTURES)}")
+    if not path.parent.is_dir():
+        raise BadInput(f"{path} cannot be written: there is no folder {path.parent}")
     try:
-        return picture(path)
+        import_module("matplotlib")  # the caller hears of its absence before it has computed anything
     except ModuleNotFoundError as error:
         raise missing_extra(error, "map") from error
+    return path
