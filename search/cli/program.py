@@ -8,12 +8,12 @@ import signal
 import sys
 import threading
 import warnings
-from importlib import import_module
 from types import FrameType
 from typing import Any, NoReturn, TextIO
 
 import click
 
+from indexer import doors
 from indexer.errors import LikewiseError, check_system, in_shell
 from search.cli.terminal.output import FINISHES, LEFT, colour, discard, prepare_streams, say, warn
 
@@ -60,34 +60,36 @@ _LACKS_MEMORY = (
 
 
 class _LazyGroup(click.Group):
-    """Imports a command's file when the command is called or described."""
+    """Imports a command's file when the command is called or described. Commands of missing parts are left out."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return [name for name in (*COMMANDS, *_of_others()) if self.get_command(ctx, name)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        members = vars(import_module(f"search.cli.commands.{cmd_name}")).values()
-        return next(each for each in members if isinstance(each, click.Command) and each.name == cmd_name)
+        command: click.Command | None = doors.find("commands", cmd_name)
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
-        if not ctx.resilient_parsing and name not in COMMANDS and not name.startswith("-"):
+        if name in COMMANDS:
+            doors.require("commands", name, f"likewise {name}")
+        elif not ctx.resilient_parsing and not name.startswith("-") and self.get_command(ctx, name) is None:
             raise click.UsageError(f'there is no command "{name}"{_meant(name)}', ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the groups with the first sentence of each command's help, which click would cut to one line."""
-        for title, names in GROUPS.items():
-            with formatter.section(title):
-                formatter.write_dl([(f"{name:<{_LONGEST_NAME}}", self._summary(ctx, name)) for name in names])
-
-    def _summary(self, ctx: click.Context, name: str) -> str:
-        command = self.get_command(ctx, name)
-        return command.get_short_help_str(limit=200) if command else ""
+        others = _of_others()
+        for title, names in {**GROUPS, **({"Of other packages": others} if others else {})}.items():
+            commands = {name: command for name in names if (command := self.get_command(ctx, name))}
+            if commands:
+                with formatter.section(title):
+                    lines = (
+                        (f"{name:<{_LONGEST_NAME}}", each.get_short_help_str(200)) for name, each in commands.items()
+                    )
+                    formatter.write_dl(list(lines))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args[:1] == ["help"]:
@@ -104,6 +106,11 @@ class _LazyGroup(click.Group):
             _exit_without_reader()
         # A reader of `index --stream` may leave when it has seen enough: the run's own exit code is kept.
         return code or (_READER_LEFT if ctx.meta.get(LEFT) and ctx.invoked_subcommand not in ("index", "update") else 0)
+
+
+def _of_others() -> tuple[str, ...]:
+    """Return the names of the commands that packages of others give."""
+    return tuple(name for name in doors.names("commands") if name not in COMMANDS)
 
 
 def _meant(name: str) -> str:

@@ -80,7 +80,7 @@ def test_help_loads_the_shell_alone_of_ours(environment: SimpleNamespace) -> Non
     said = subprocess.run([environment.python, "-c", code], capture_output=True, text=True, timeout=110, check=True)
     ours = {name for name in said.stdout.splitlines()[-1].split() if name.split(".")[0] in ("indexer", "search")}
     shell = {name for name in ours if ".cli" in name}
-    assert ours - shell == {"indexer", "indexer.errors", "indexer.lazy_names", "search"}
+    assert ours - shell == {"indexer", "indexer.doors", "indexer.errors", "indexer.lazy_names", "search"}
 
 
 @pytest.mark.parametrize("name", ["index", "search"])

@@ -196,10 +196,12 @@ def test_no_two_folders_import_each_other() -> None:
 
 
 def test_every_file_of_the_commands_is_a_command() -> None:
+    from indexer import doors
     from search.cli.program import COMMANDS
 
-    commands = {file.stem for file in FILES if file.parent == Path("search/cli/commands")}
+    commands = {file.stem for file in FILES if file.parent.name == "commands"}
     assert commands == {*COMMANDS, "__init__"}
+    assert set(doors.TABLE["commands"]) == set(COMMANDS)
 
 
 def test_heavy_packages_are_imported_when_they_are_needed() -> None:
