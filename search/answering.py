@@ -4,29 +4,41 @@ by them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, TypeVar
 
+import numpy as np
+
+from indexer.calibration.sample import DRAWN_PASSAGES
 from indexer.deadline import NEVER, Deadline
+from indexer.encoders import Encoder
 from indexer.errors import BadInput
-from indexer.filters.tree import In, Where, conditions, render
+from indexer.filters.tree import And, In, Where, conditions, render
 from indexer.filters.unknown_fields import without_unknown_fields
 from indexer.lookup import is_uri, unknown_uri
 from indexer.records import Vector
 from indexer.stores.fields.field_types import check_filter
 from indexer.stores.port import FieldValues
 from indexer.stores.reading.snapshot import Snapshot
+from indexer.stores.reading.store import Store
+from indexer.stores.words.analysis import stored_analysis
 from search.conditions import note_on_conditions
 from search.examples import with_examples
-from search.fusion import CosineStatistics
-from search.hits import Hits
+from search.fusion import CosineStatistics, words_bias
+from search.hits import Hit, Hits
+from search.marks import QuestionWords
 from search.missing_values import COMPARED_VALUES, may_have_notes, notes_on_values
 from search.newer import Newer, Weights
+from search.plan import Plan
 from search.query import Query
 from search.question_batches import AskedQuestion
-from search.ranker import Ranker
+from search.question_encoder import QuestionEncoder
+from search.ranker import rank
+from search.timings import Timings
+from search.why import holds_all, reasons
 
 UnknownFields = Literal["error", "empty"]
 
@@ -34,14 +46,18 @@ _NO_DOCUMENT = In("uri", ())
 _MAX_KEPT = 512
 """Maximum values that are kept of a commit. Clients may invent any number of filters and fields."""
 
+VERDICT_HITS = 10
+"""Number of hits in which the words of a question are looked for if no passage is near to it."""
+
 Value = TypeVar("Value")
 
 
-class _OfCommit:
-    """Values that were computed from one commit. They are kept until the next commit."""
+class _Kept:
+    """Values that were computed from one commit. They are kept until the next commit, and statistics for longer."""
 
     def __init__(self) -> None:
         self._of: tuple[Hashable, dict[Hashable, Any]] = None, {}  # the version, and its values
+        self._statistics: tuple[str, int, CosineStatistics] | None = None  # with the index's history and passages
 
     def get(self, snapshot: Snapshot, key: Hashable, compute: Callable[[], Value]) -> Value:
         """Return the value with this key, which `compute` returns if it is not kept."""
@@ -53,54 +69,166 @@ class _OfCommit:
         kept: Value = values[key]
         return kept
 
+    def statistics(self, snapshot: Snapshot) -> CosineStatistics:
+        """Return statistics of the index's cosines. They are kept until its passages change in number by a tenth."""
+        history, passages, kept = snapshot.history, snapshot.passages, self._statistics
+        if kept is None or kept[0] != history or abs(passages - kept[1]) > kept[1] / 10:
+            rows = snapshot.sample(DRAWN_PASSAGES).vectors
+            if not len(rows):
+                rows = np.zeros((1, snapshot.settings.dimensions), np.float32)
+            self._statistics = kept = (history, passages, CosineStatistics.from_sample(rows))
+        return kept[2]
+
 
 class Answering:
     """The steps of a question to one index, each over a snapshot of the caller. Safe to share among threads.
 
     Attributes:
-        ranker: ranks, and embeds questions.
+        store: the store of the index.
+        questions: embeds questions.
         unknown_fields: as in `Searcher`.
-        statistics: if given, dense scores are the z-scores by these statistics.
         deadline: of the questions of one caller.
         ahead: a question of this caller that is being embedded.
         kept: values of the last commit.
     """
 
-    def __init__(self, ranker: Ranker, unknown_fields: UnknownFields) -> None:
-        self.ranker, self.unknown_fields = ranker, unknown_fields
-        self.statistics: CosineStatistics | None = None
+    def __init__(
+        self,
+        store: Store,
+        encoder: Encoder | None = None,
+        unknown_fields: UnknownFields = "error",
+        *,
+        trust_remote_code: bool = False,
+        timings: Timings | None = None,
+    ) -> None:
+        """Answer from this store; arguments and errors are those of `Searcher`."""
+        self.store, self.unknown_fields, self._timings = store, unknown_fields, timings or Timings()
+        self.questions = QuestionEncoder(store, encoder, trust_remote_code, self._timings)
         self.deadline: Deadline = NEVER
         self.ahead: AskedQuestion | None = None
-        self.kept = _OfCommit()
+        self.kept = _Kept()
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:
         """Open a snapshot, which raises DeadlinePassed after the deadline."""
-        return self.ranker.store.snapshot(self.deadline)
+        return self.store.snapshot(self.deadline)
 
-    def values_of(self, snapshot: Snapshot, field: str, limit: int) -> FieldValues:
-        """Return the values of a field, kept until the next commit."""
-        return self.kept.get(snapshot, ("values", field, limit), lambda: snapshot.values(field, limit))
+    def vector(self, snapshot: Snapshot, query: Query) -> tuple[Vector | None, tuple[str, ...]]:
+        """Return the question as a unit row (dimensions,) and notes; None in words mode, which needs no model."""
+        if query.ranked_by == "words":
+            return None, ()
+        vector, notes = None if query.row is None else self._given(snapshot, query.row), tuple[str, ...]()
+        if vector is None and query.asked:
+            (vector,), (notes,) = self.questions.encode(snapshot, [query.asked], self.ahead)
+        if query.examples:
+            liked, unliked = ([self.vectors_of(snapshot, uri) for uri in uris] for uris in (query.like, query.unlike))
+            vector = with_examples(vector, liked, unliked)
+        return vector, notes
 
-    def ranked(
-        self, snapshot: Snapshot, query: Query, vector: Vector | None, k: int, weights: Weights | None = None
-    ) -> Hits:
-        """Return the k best units for a question with this vector.
+    def _given(self, snapshot: Snapshot, row: Vector) -> Vector:
+        """Return the vector that a question has brought."""
+        dimensions = snapshot.settings.dimensions
+        if dimensions and len(row) != dimensions:
+            raise BadInput(f"the question's vector has {len(row)} dimensions and {self.store.address} has {dimensions}")
+        return row[:dimensions]  # nothing of it where the index has taken no width yet
+
+    def vectors_of(self, snapshot: Snapshot, uri: str) -> Vector:
+        rows = snapshot.vectors_of(uri) if is_uri(uri) else None
+        if rows is None:
+            raise unknown_uri(self.store.address, uri)
+        return rows
+
+    def plan(self, snapshot: Snapshot, query: Query, vector: Vector | None, weights: Weights | None = None) -> Plan:
+        """Return how to rank for a question with this vector.
 
         Args:
+            vector: the question with its examples as a unit row (dimensions,); None in words mode.
             weights: of the documents for newer ones first; without them they are computed where the question asks.
+
+        Raises:
+            FilterError: the filter, or the field of the dates, does not fit the fields of the index.
         """
-        condition = self.known_fields_only(snapshot, query.condition)
+        where = None if query.condition is None else self.known_fields_only(snapshot, query.condition)
+        left_out = None
         if query.newer is not None and weights is None:
             newer = Newer.read(query.newer)
             newer.check(snapshot.fields, unknown_is_error=self.unknown_fields == "error")
-            weights = newer.weigh(snapshot, condition)
-        hits = self.ranker.rank(snapshot, query, vector, k, condition, weights, self.statistics)
-        notes = list(hits.notes)
-        if condition is not None:
-            notes += self.notes_on(snapshot, condition, hits.matched > 0)
+            weights = newer.weigh(snapshot, where)
+        if query.examples and vector is not None:  # A filter on uris would read all documents for each question.
+            examples = In("uri", query.examples)
+            condition = examples if where is None else And((where, examples))
+            left_out = snapshot.dense(vector, snapshot.passages, condition, query.unit, conditions=query.conditions)
+        if query.ranked_by != "hybrid":
+            return Plan(query, query.ranked_by, vector, where, weights, left_out)
+        statistics, bias = self.kept.statistics(snapshot), words_bias(snapshot.settings)
+        # Nothing is known of how another program made the vector.
+        unread_bias = self.questions.unread_bias(snapshot, query.asked) if query.row is None else 0.0
+        return Plan(query, "hybrid", vector, where, weights, left_out, statistics, bias, unread_bias)
+
+    def known_fields_only(self, snapshot: Snapshot, where: Where | None) -> Where | None:
+        """Return the filter to rank with; None if it leaves every document."""
+        if where is None or self.unknown_fields == "error" or (fields := snapshot.fields) is None:
+            return where
+        for condition in conditions(where):  # one on an unknown field must not hide a wrong type beside it
+            if without_unknown_fields(condition, fields) is condition:
+                check_filter(condition, fields)
+        known = without_unknown_fields(where, fields)
+        return known if not isinstance(known, bool) else None if known else _NO_DOCUMENT
+
+    def hits(self, snapshot: Snapshot, plan: Plan, k: int) -> Hits:
+        """Return the k best units for a plan, and whether they answer the question.
+
+        Raises:
+            NoWords: in words mode, the question has no word to search by.
+            FilterError: the filter does not fit the fields of the index.
+        """
+        begun, query, settings, notes = time.perf_counter(), plan.query, snapshot.settings, list[str]()
+        ranked, found = rank(plan, snapshot, k)
+        question = QuestionWords(stored_analysis(settings.language), query.words)
+        far = -1.0 if settings.calibration is None or plan.mode == "words" else settings.calibration.threshold
+        hits = list[Hit]()
+        for row, ((passage, *family), score) in enumerate(zip(found, ranked.scores.tolist(), strict=True)):
+            cosine = None if ranked.cosines is None else float(ranked.cosines[row])
+            why: Callable[[], Mapping[str, Any]] = partial(ranked.why, row)
+            if query.text:
+                is_far = cosine is not None and cosine < far
+                why = partial(reasons, why, passage, question, is_far, query.conditions)
+            hits.append(Hit.from_passage(passage, score, cosine, why, [other.uri for other in family]))
+        answered, did_you_mean = self._verdict(snapshot, plan, ranked.nearest, question, hits)
+        if ranked.terms == 0 and query.asked:
+            notes.append(f"the question {query.asked[:40]!r} has no word to search by: ranked by meaning alone")
+        if plan.weights is not None:
+            notes += plan.weights.notes
+        notes += snapshot.notes
+        self._timings.ranked(time.perf_counter() - begun)
+        if plan.where is not None:
+            notes += self.notes_on(snapshot, plan.where, ranked.matched > 0)
         if query.conditions:
             notes.append(note_on_conditions(query.conditions))
-        return replace(hits, notes=tuple(notes))
+        return Hits(
+            tuple(hits), ranked.matched, ranked.exact, query.text, plan.mode, answered, tuple(notes), did_you_mean
+        )
+
+    def _verdict(
+        self, snapshot: Snapshot, plan: Plan, nearest: float, question: QuestionWords, hits: Sequence[Hit]
+    ) -> tuple[bool | None, str]:
+        """Return `Hits.answered` and `Hits.did_you_mean`.
+
+        Args:
+            nearest: the highest cosine of all units, whether they are hits or not.
+        """
+        query, calibration = plan.query, snapshot.settings.calibration
+        corrected = snapshot.corrected(query.asked) if plan.mode != "dense" and query.asked else ""
+        answered = None
+        if calibration is not None and query.text and plan.mode != "words":
+            holding = (holds_all(question, hit) for hit in hits[:VERDICT_HITS])
+            answered = nearest >= calibration.threshold or (plan.mode == "hybrid" and any(holding))
+            if not answered and corrected and query.row is None:  # a misspelt question is near to nothing
+                rows, _ = self.questions.encode(snapshot, [corrected])
+                best = snapshot.dense(rows[0], 1, plan.where, query.unit, bool(query.exact), query.conditions).scores
+                answered = float(best.max(initial=-1.0)) >= calibration.threshold
+        if corrected and query.conditions:  # conditions stay as they were typed; notes name words like theirs
+            corrected = query.text.replace(query.asked, corrected) if query.text.count(query.asked) == 1 else ""
+        return answered, corrected
 
     def notes_on(self, snapshot: Snapshot, where: Where, found: bool) -> tuple[str, ...]:
         """Return the notes about values that no document has, kept until the next commit.
@@ -117,44 +245,6 @@ class Answering:
             ),
         )
 
-    def vector(self, snapshot: Snapshot, query: Query) -> tuple[Vector | None, tuple[str, ...]]:
-        """Return the question as a unit row (dimensions,) and notes; None in words mode, which needs no model."""
-        if query.ranked_by == "words":
-            return None, ()
-        vector, notes = None if query.row is None else self._given(snapshot, query.row), tuple[str, ...]()
-        if vector is None and query.asked:
-            vector, notes = self.encoded(snapshot, query.asked)
-        if query.examples:
-            liked, unliked = ([self.vectors_of(snapshot, uri) for uri in uris] for uris in (query.like, query.unlike))
-            vector = with_examples(vector, liked, unliked)
-        return vector, notes
-
-    def _given(self, snapshot: Snapshot, row: Vector) -> Vector:
-        """Return the vector that a question has brought."""
-        dimensions = snapshot.settings.dimensions
-        if dimensions and len(row) != dimensions:
-            raise BadInput(
-                f"the question's vector has {len(row)} dimensions and {self.ranker.store.address} has {dimensions}"
-            )
-        return row[:dimensions]  # nothing of it where the index has taken no width yet
-
-    def encoded(self, snapshot: Snapshot, text: str) -> tuple[Vector, tuple[str, ...]]:
-        """Return a question's vector (dimensions,) and notes about the question."""
-        (row,), (notes,) = self.ranker.encode(snapshot, [text], self.ahead)
-        return row, notes
-
-    def known_fields_only(self, snapshot: Snapshot, where: Where | None) -> Where | None:
-        """Return the filter to rank with; None if it leaves every document."""
-        if where is None or self.unknown_fields == "error" or (fields := snapshot.fields) is None:
-            return where
-        for condition in conditions(where):  # one on an unknown field must not hide a wrong type beside it
-            if without_unknown_fields(condition, fields) is condition:
-                check_filter(condition, fields)
-        known = without_unknown_fields(where, fields)
-        return known if not isinstance(known, bool) else None if known else _NO_DOCUMENT
-
-    def vectors_of(self, snapshot: Snapshot, uri: str) -> Vector:
-        rows = snapshot.vectors_of(uri) if is_uri(uri) else None
-        if rows is None:
-            raise unknown_uri(self.ranker.store.address, uri)
-        return rows
+    def values_of(self, snapshot: Snapshot, field: str, limit: int) -> FieldValues:
+        """Return the values of a field, kept until the next commit."""
+        return self.kept.get(snapshot, ("values", field, limit), lambda: snapshot.values(field, limit))

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from indexer.errors import BadInput
-from indexer.filters.tree import And, In, Where
 from indexer.records import Vector
-from indexer.stores.port import Conditions, Unit
-from indexer.stores.reading.snapshot import Snapshot
 from indexer.stores.vectors import unit_rows
-from search.modes import Ranked
-from search.newer import RankAt
 
 QUESTION_WEIGHT = 1.0
 """Weight of the question in the mean with the liked documents, each of which has the weight 1."""
@@ -61,29 +55,3 @@ def with_examples(question: Vector | None, liked: Sequence[Vector], unliked: Seq
 def _mean(rows: Vector) -> Vector:
     mean: Vector = unit_rows(rows.mean(axis=0, keepdims=True), rows.shape[1], ["the example"])[0]
     return mean
-
-
-def without_examples(
-    rank_at: RankAt,
-    snapshot: Snapshot,
-    vector: Vector,
-    examples: tuple[str, ...],
-    where: Where | None,
-    unit: Unit,
-    conditions: Conditions,
-) -> RankAt:
-    """Return a ranking without the documents of these uris, which asks for as many units more as match of them.
-
-    A filter on uris would read all documents for each question.
-    """
-    of_examples = In("uri", examples)
-    condition = of_examples if where is None else And((where, of_examples))
-    own = snapshot.dense(vector, snapshot.passages, condition, unit, conditions=conditions)
-
-    def ranked_at(depth: int) -> Ranked:
-        ranked = rank_at(depth + own.matched)
-        others = ranked.take(np.flatnonzero(~np.isin(ranked.documents, own.documents)))
-        nearest = -1.0 if others.cosines is None else float(others.cosines.max(initial=-1.0))
-        return replace(others, matched=ranked.matched - own.matched, nearest=nearest)
-
-    return ranked_at

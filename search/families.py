@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
 from indexer.stores.hashes import MAILS
 from indexer.stores.words.analysis import UNSPACED
@@ -14,7 +13,7 @@ from indexer.stores.words.analysis import UNSPACED
 NEAR = 0.7
 """Minimum share of common words of two passages of one family. docs/asking.md has the measurement."""
 
-_FOLDED_DEPTH = 2
+FOLDED_DEPTH = 2
 """Number of hits that are ranked at first for each family that is asked for."""
 
 MAX_LISTED = 100
@@ -26,7 +25,6 @@ _ROWS = {"csv", "tsv"}
 _WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
 
 Words = frozenset[tuple[str, int]]
-Fetched = TypeVar("Fetched")
 
 
 def words_of(text: str) -> Words:
@@ -81,20 +79,3 @@ def families(words: Sequence[Words]) -> list[list[int]]:
             by_word.setdefault(word, []).append(len(founded))
         founded.append([position])
     return founded
-
-
-def best_families(
-    fetch: Callable[[int], tuple[Fetched, Sequence[Words], int]], k: int
-) -> tuple[Fetched, list[list[int]]]:
-    """Return the best hits, and the positions of the k best families among them; fewer if there are no more.
-
-    Args:
-        fetch: returns the n best hits, their words, and how many hits there are in all.
-    """
-    depth = k * _FOLDED_DEPTH
-    while True:
-        hits, words, matched = fetch(depth)
-        founded = families(words)[:k]
-        if len(founded) == k or len(words) >= matched:
-            return hits, founded
-        depth *= 4

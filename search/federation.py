@@ -27,7 +27,7 @@ from search.answering import Answering
 from search.asker import as_list, hits_above
 from search.conditions import note_on_conditions
 from search.explain import add_sentences
-from search.families import Words, best_families, words_of_passage
+from search.families import FOLDED_DEPTH, families, words_of_passage
 from search.fusion import CosineStatistics
 from search.hits import Hit, Hits, family_members, in_index
 from search.index_names import addresses_by_name, name_of
@@ -189,10 +189,11 @@ def _embed(parts: Sequence[_Part], query: Query) -> None:
         if query.row is None and part.model in embedded:
             part.vector = embedded[part.model]
             continue
+        answering = part.answering
         if query.ranked_by == "words" and query.explain and query.words and part.model:
-            part.vector, notes = part.answering.encoded(part.snapshot, query.words)
+            (part.vector,), (notes,) = answering.questions.encode(part.snapshot, [query.words], answering.ahead)
         else:
-            part.vector, notes = part.answering.vector(part.snapshot, query)
+            part.vector, notes = answering.vector(part.snapshot, query)
         embedded[part.model] = part.vector
         part.notes += notes
 
@@ -214,8 +215,10 @@ def _rank(parts: Sequence[_Part], query: Query, depth: int) -> list[Hits]:
         try:
             asked = copy(part.answering)
             asked.unknown_fields = "empty"  # what one index lacks may be in another
-            asked.statistics = statistics.get(part.model)
-            hits = asked.ranked(part.snapshot, part.query, part.vector, depth, part.weights)
+            plan = asked.plan(part.snapshot, part.query, part.vector, part.weights)
+            if part.model in statistics:
+                plan = replace(plan, statistics=statistics[part.model])
+            hits = asked.hits(part.snapshot, plan, depth)
             answers.append(replace(hits, hits=tuple(in_index(hit, part.name) for hit in hits)))
         except NoWords as error:
             no_words.append(error)
@@ -246,7 +249,7 @@ def _cosine_statistics(parts: Sequence[_Part]) -> dict[str, CosineStatistics]:
         return {}
     return {
         model: CosineStatistics.pooled(
-            [(part.answering.ranker.current_statistics(part.snapshot), part.snapshot.passages) for part in same]
+            [(part.answering.kept.statistics(part.snapshot), part.snapshot.passages) for part in same]
         )
         for model, same in models.items()
     }
@@ -254,19 +257,18 @@ def _cosine_statistics(parts: Sequence[_Part]) -> dict[str, CosineStatistics]:
 
 def _merge(parts: Sequence[_Part], query: Query) -> Hits:
     """Return the best hits of all parts; equal scores in the order of the indexes."""
-
-    def fetch(depth: int) -> tuple[tuple[list[Hits], list[Hit]], list[Words], int]:
+    depth = query.depth * FOLDED_DEPTH if query.fold else query.depth
+    while True:
         answers = _rank(parts, query, depth)
+        matched = sum(hits.matched for hits in answers)
         best = sorted((hit for hits in answers for hit in hits), key=lambda hit: -hit.score)[:depth]
-        words = [words_of_passage(hit.text, hit.format) for hit in best]
-        return (answers, best), words, sum(hits.matched for hits in answers)
-
-    if query.fold:
-        (answers, ranked), founded = best_families(fetch, query.depth)
-        best = [_with_family(*(ranked[row] for row in rows)) for rows in founded]
-    else:
-        (answers, best), *_ = fetch(query.depth)
-    matched = sum(hits.matched for hits in answers)
+        if not query.fold:
+            break
+        founded = families([words_of_passage(hit.text, hit.format) for hit in best])[: query.depth]
+        if len(founded) == query.depth or len(best) >= matched:
+            best = [_with_family(*(best[row] for row in rows)) for rows in founded]
+            break
+        depth *= 4
     notes = Counter[str]()
     notes_of = []
     for part, hits in zip(parts, answers, strict=True):
@@ -306,7 +308,7 @@ def _explained(parts: Sequence[_Part], hits: Hits) -> Hits:
     for part in parts:
         if part.vector is None or not part.model:
             continue
-        encoder, _ = part.answering.ranker.encoder_of(part.snapshot)
+        encoder, _ = part.answering.questions.encoder_of(part.snapshot)
         own = [(rank, hit) for rank, hit in enumerate(hits) if hit.index == part.name]
         with_sentences = add_sentences([hit for _, hit in own], encoder, part.vector)
         explained |= dict(zip((rank for rank, _ in own), with_sentences, strict=True))

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer.records import Vector
-from indexer.settings import MIN_PSEUDO_QUESTIONS, Probed
+from indexer.settings import MIN_PSEUDO_QUESTIONS, Probed, Settings
 
 CANDIDATES = 100
 """Minimum candidate documents from each leg; 2 k if this is more. For k = 10, the values 60 and 200 give the same
@@ -128,6 +128,14 @@ def words_weight(z_scores: Scores, words: NDArray[np.floating], terms: int, word
     best = min(float(z_scores.max()), 6.0)
     odds = math.exp(0.8 - 0.3 * best + words_bias) / math.sqrt(terms)
     return odds / (1 + odds)
+
+
+def words_bias(settings: Settings) -> float:
+    """Return the words bias of hybrid mode: learned from judged questions (`tune`), or else from pseudo-questions; 0 if
+    they were not asked."""
+    if settings.words_bias is not None:
+        return settings.words_bias
+    return probed_words_bias(settings.probed) if settings.probed else 0.0
 
 
 def probed_words_bias(probed: Probed, factor: float = BIAS_FACTOR) -> float:

@@ -105,7 +105,7 @@ class Hit:
             modified=passage.modified,
             metadata=passage.metadata,
             why=why,  # type: ignore[arg-type]  # made when it is read
-            **family_members((passage.uri, None), [(uri, None) for uri in family]),
+            **(family_members((passage.uri, None), [(uri, None) for uri in family]) if family else {}),
         )
 
 

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.filters.tree import Where
-from indexer.records import Vector
-from indexer.stores.port import Candidates, Conditions, Ranking, Unit
+from indexer.stores.port import Candidates
 from indexer.stores.reading.snapshot import Snapshot
-from search.fusion import CANDIDATES, CosineStatistics, Fused, Scores, fuse, mean_with_best, words_weight
+from search.fusion import CANDIDATES, Scores, fuse, mean_with_best, words_weight
+from search.plan import Plan
 
 Ids = NDArray[np.int64]
 
@@ -32,6 +31,7 @@ class Ranked:
         nearest: the highest cosine of all candidates, at any rank; -1 in words mode.
         bound: no unit that is left out has a higher score; -inf if none is left out.
         matched, exact: as in `Hits`.
+        terms: number of different terms of the question that hybrid mode asked for; None in other modes.
         factors: what each score was multiplied with because of the document's age (n,); None without `newer`.
     """
 
@@ -46,6 +46,7 @@ class Ranked:
     bound: float
     matched: int
     exact: bool
+    terms: int | None = None
     factors: Scores | None = None
 
     def take(self, rows: NDArray[np.integer]) -> Ranked:
@@ -73,47 +74,32 @@ class Ranked:
         return reasons if self.factors is None else reasons | {"newer": factor}
 
 
-def rank_dense(
-    snapshot: Snapshot,
-    vector: Vector,
-    k: int,
-    where: Where | None,
-    unit: Unit,
-    exact: bool,
-    conditions: Conditions = (),
-    statistics: CosineStatistics | None = None,
-) -> Ranked:
-    """Return the k best units by cosine. With statistics, the scores are the z-scores of the cosines."""
-    ranking = snapshot.dense(vector, k, where, unit, exact, conditions)
-    ranked = _of_one_leg(ranking, "cosine", ranking.scores, None, float(ranking.scores.max(initial=-1.0)))
-    if statistics is None:
-        return ranked
-    scores, (bound,) = (statistics.z_scores(vector, each) for each in (ranked.scores, np.array([ranked.bound])))
-    return replace(ranked, scores=scores, contributions={"cosine": scores}, bound=float(bound))
+def rank_units(plan: Plan, snapshot: Snapshot, depth: int) -> Ranked:
+    """Return at least the `depth` best units by the plan's mode, or all if there are fewer.
 
-
-def rank_words(
-    snapshot: Snapshot, query: str, k: int, where: Where | None, unit: Unit, conditions: Conditions
-) -> Ranked:
-    """Return the k best units by BM25. Raises NoWords for a question without words, or with stop words only."""
-    ranking = snapshot.words(query, k, where, unit, conditions)
-    return _of_one_leg(ranking, "words", None, ranking.scores, -1.0)
-
-
-def _of_one_leg(
-    ranking: Ranking,
-    name: str,
-    cosines: NDArray[np.float32] | None,
-    bm25: NDArray[np.float32] | None,
-    nearest: float,
-) -> Ranked:
-    scores = ranking.scores.astype(np.float64)
+    Raises:
+        NoWords: in words mode, the question has no words, or stop words only.
+    """
+    query, is_dense = plan.query, plan.mode == "dense"
+    if plan.mode == "hybrid":
+        return rank_hybrid(score_candidates(plan, snapshot, depth), plan.words_bias)
+    if is_dense:
+        assert plan.vector is not None
+        ranking = snapshot.dense(plan.vector, depth, plan.where, query.unit, bool(query.exact), query.conditions)
+    else:
+        ranking = snapshot.words(query.asked, depth, plan.where, query.unit, query.conditions)
+    name, scores, nearest = "cosine" if is_dense else "words", ranking.scores.astype(np.float64), -1.0
+    if is_dense:
+        nearest = float(scores.max(initial=-1.0))
+        if plan.statistics is not None:
+            assert plan.vector is not None
+            scores = plan.statistics.z_scores(plan.vector, scores)
     return Ranked(
         ranking.passages,
         ranking.documents,
         scores,
-        cosines,
-        bm25,
+        ranking.scores if is_dense else None,
+        None if is_dense else ranking.scores,
         {name: 1.0},
         {name: scores},
         nearest,
@@ -138,27 +124,16 @@ class ScoredCandidates:
     bounds: tuple[float, float] = (-np.inf, 0.0)
     unread_bias: float = 0.0
 
-    def fuse(self, words_bias: float) -> Fused:
-        """Return the hybrid scores of the candidates."""
-        words = self.candidates.words
-        weight = words_weight(self.z_scores, words, self.candidates.terms, words_bias + self.unread_bias)
-        return fuse(self.z_scores, words, weight)
 
-
-def score_candidates(
-    snapshot: Snapshot,
-    statistics: CosineStatistics,
-    query: str,
-    vector: Vector,
-    k: int,
-    where: Where | None,
-    unit: Unit,
-    exact: bool = False,
-    conditions: Conditions = (),
-) -> ScoredCandidates:
+def score_candidates(plan: Plan, snapshot: Snapshot, k: int) -> ScoredCandidates:
     """Return the candidates among which hybrid mode finds the k best units."""
+    query, vector, statistics = plan.query, plan.vector, plan.statistics
+    assert vector is not None
+    assert statistics is not None
     depth = max(2 * k, CANDIDATES)
-    candidates = snapshot.candidates(vector, query, depth, where, unit, exact, conditions)
+    candidates = snapshot.candidates(
+        vector, query.asked, depth, plan.where, query.unit, bool(query.exact), query.conditions
+    )
     bounds = (-np.inf, 0.0)
     if len(candidates.passages) < candidates.matched:
         # The `depth` best units by cosine are candidates, and the `depth` best by words. The blended cosine of a unit
@@ -167,24 +142,27 @@ def score_candidates(
         words = np.partition(candidates.words, -depth)[-depth]
         bounds = float(statistics.z_scores(vector, last)[0]), float(words)
     blended = mean_with_best(candidates.cosines, candidates.best_means)
-    return ScoredCandidates(candidates, statistics.z_scores(vector, blended), bounds)
+    return ScoredCandidates(candidates, statistics.z_scores(vector, blended), bounds, plan.unread_bias)
 
 
 def rank_hybrid(scored: ScoredCandidates, words_bias: float) -> Ranked:
     """Return all candidates by fused score."""
-    candidates, fused = scored.candidates, scored.fuse(words_bias)
-    dense, words = scored.bounds
+    candidates, (dense, words) = scored.candidates, scored.bounds
+    bias = words_bias + scored.unread_bias
+    weight = words_weight(scored.z_scores, candidates.words, candidates.terms, bias)
+    fused = fuse(scored.z_scores, candidates.words, weight)
     ranked = Ranked(
         candidates.passages,
         candidates.documents,
         fused.scores,
         candidates.cosines,
         candidates.words,
-        {"cosine": 1 - fused.weight, "words": fused.weight},
+        {"cosine": 1 - weight, "words": weight},
         {"cosine": fused.dense, "words": fused.words},
         float(candidates.cosines.max(initial=-1.0)),
-        -np.inf if dense == -np.inf else (1 - fused.weight) * dense + fused.weight * words,
+        -np.inf if dense == -np.inf else (1 - weight) * dense + weight * words,
         candidates.matched,
         candidates.complete,
+        candidates.terms,
     )
     return ranked.take(np.lexsort((candidates.passages, -fused.scores)))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Self, get_args
 
 import numpy as np
@@ -17,14 +17,6 @@ from indexer.stores.fields.field_types import FieldTypes, check_filter
 from indexer.stores.port import Ids
 from indexer.stores.reading.snapshot import Snapshot
 from search.fusion import Scores
-from search.modes import Ranked
-
-MAX_DEPTH = 10_000
-"""Minimum units among which the newest are looked for before a ranking gives up being exact. With a half-life much
-shorter than the ages of the documents, all of them would be ranked."""
-
-RankAt = Callable[[int], Ranked]
-"""Returns the n best units of a question, or all if there are fewer. More than n may be returned."""
 
 _FORM = re.compile(rf"(\d{{1,5}})({'|'.join(get_args(Unit))})(?::(.+))?", re.DOTALL)
 
@@ -132,36 +124,13 @@ class Weights:
         places = np.minimum(np.searchsorted(self.documents, documents), len(self.documents) - 1)
         return np.where(self.documents[places] == documents, self.weights[places], self._weight_of_others)
 
-    def newest_first(self, rank_at: RankAt, *, exact: bool) -> RankAt:
-        """Return a ranking in which every score above 0 is multiplied with the weight of its document.
-
-        It reads on until no unit that was left out could come earlier. Unless `exact`, it stops at MAX_DEPTH; the
-        ranking is then not exact.
-        """
-        largest = max(self.weights.max(initial=0.0), self._weight_of_others if self.undated else 0.0)
-
-        def ranked_at(depth: int) -> Ranked:
-            fetched = depth
-            while True:
-                plain = rank_at(fetched)
-                bound = plain.bound * largest if plain.bound > 0 else plain.bound
-                weighted = _weighted(plain, self.of(plain.documents), bound)
-                if not np.isfinite(bound) or (len(weighted.scores) >= depth and weighted.scores[depth - 1] > bound):
-                    return weighted
-                if fetched >= MAX_DEPTH and not exact:
-                    return replace(weighted, exact=False)
-                fetched *= 4
-
-        return ranked_at
+    @property
+    def largest(self) -> float:
+        """The largest weight that any document has."""
+        return max(float(self.weights.max(initial=0.0)), self._weight_of_others if self.undated else 0.0)
 
 
 def median_of(weights: Sequence[Scores]) -> float | None:
     """Return the median of the weights of all dated documents, of one index or of several; None without any."""
     every = np.concatenate([*weights, np.empty(0)])
     return float(np.median(every)) if len(every) else None
-
-
-def _weighted(ranked: Ranked, weights: Scores, bound: float) -> Ranked:
-    factors = np.where(ranked.scores > 0, weights, 1.0)
-    weighted = replace(ranked, scores=ranked.scores * factors, factors=factors, bound=bound)
-    return weighted.take(np.lexsort((ranked.passages, -weighted.scores)))

@@ -28,7 +28,6 @@ from search.asker import Asker, as_list, hits_above
 from search.explain import add_sentences
 from search.hits import Hits
 from search.query import Query
-from search.ranker import Ranker
 from search.rerank import rerank as rerank_hits
 from search.timings import Timings
 
@@ -89,9 +88,10 @@ class Searcher(Asker):
         """
         if unknown_fields not in ("error", "empty"):
             raise BadInput(f'unknown_fields is {unknown_fields!r}: give "error" or "empty"')
-        ranker = Ranker(open_store(path), encoder, trust_remote_code=trust_remote_code, timings=timings)
-        self.answering = Answering(ranker, unknown_fields)
-        self._ranker, self._store = ranker, ranker.store
+        self._store = open_store(path)
+        self.answering = Answering(
+            self._store, encoder, unknown_fields, trust_remote_code=trust_remote_code, timings=timings
+        )
 
     def close(self) -> None:
         self._store.close()
@@ -119,7 +119,7 @@ class Searcher(Asker):
             return None
 
         def begin() -> Future[Vector] | None:
-            ahead = self.answering.ahead = self._ranker.ask_ahead(query.asked)
+            ahead = self.answering.ahead = self.answering.questions.ask_ahead(query.asked)
             return None if ahead is None else ahead.vector
 
         return begin
@@ -136,20 +136,17 @@ class Searcher(Asker):
     # searching
 
     def answer(self, query: Query) -> Hits:
+        answering, encoder = self.answering, None
         # One snapshot for question and answer: another index may replace this index in between.
-        with self._snapshot() as snapshot:
-            vector, notes = self.answering.vector(snapshot, query)
-            hits = self.answering.ranked(snapshot, query, vector, query.depth)
-            explains = (
-                query.explain and bool(query.words or vector is not None) and snapshot.settings.recipe is not None
-            )
-            encoder = None
-            if explains:
-                encoder, encoder_notes = self._ranker.encoder_of(snapshot)
+        with answering.snapshot() as snapshot:
+            vector, notes = answering.vector(snapshot, query)
+            hits = answering.hits(snapshot, answering.plan(snapshot, query, vector), query.depth)
+            if query.explain and (query.words or vector is not None) and snapshot.settings.recipe is not None:
+                encoder, encoder_notes = answering.questions.encoder_of(snapshot)
                 notes += encoder_notes
                 if vector is None:
-                    vector, question_notes = self.answering.encoded(snapshot, query.words)
-                    notes += question_notes
+                    (vector,), (of_words,) = answering.questions.encode(snapshot, [query.words], answering.ahead)
+                    notes += of_words
         if query.rerank is not None:
             hits = rerank_hits(hits, query.rerank, query.words, query.k)
         hits = hits_above(hits, query.min_score)
@@ -158,15 +155,16 @@ class Searcher(Asker):
         return replace(hits, notes=tuple(dict.fromkeys((*notes, *hits.notes))))
 
     def _answer_many(self, questions: Sequence[Query]) -> list[Hits]:
-        answers = []
-        with self._snapshot() as snapshot:
+        answering, answers = self.answering, []
+        with answering.snapshot() as snapshot:
             if questions[0].mode == "words" or questions[0].row is not None:
-                encoded = [self.answering.vector(snapshot, query) for query in questions]
+                encoded = [answering.vector(snapshot, query) for query in questions]
             else:
-                encoded = list(zip(*self._ranker.encode(snapshot, [query.text for query in questions]), strict=True))
+                texts = [query.text for query in questions]
+                encoded = list(zip(*answering.questions.encode(snapshot, texts), strict=True))
             for query, (row, notes) in zip(questions, encoded, strict=True):
                 try:
-                    hits = self.answering.ranked(snapshot, query, row, query.k)
+                    hits = answering.hits(snapshot, answering.plan(snapshot, query, row), query.k)
                 except NoWords as error:
                     hits = Hits((), 0, True, query.text, query.mode, notes=(str(error),))
                 every = tuple(dict.fromkeys((*notes, *hits.notes)))
@@ -409,7 +407,7 @@ class Searcher(Asker):
             BadInput: the index holds vectors of the user's own.
         """
         with self._snapshot() as snapshot:
-            return self._ranker.encoder_of(snapshot)[0]
+            return self.answering.questions.encoder_of(snapshot)[0]
 
     def __len__(self) -> int:
         return self.count()

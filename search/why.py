@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 
 def reasons(
-    facts: Mapping[str, Any], passage: Passage, question: QuestionWords, is_far: bool, conditions: Conditions = ()
+    facts: Callable[[], Mapping[str, Any]],
+    passage: Passage,
+    question: QuestionWords,
+    is_far: bool,
+    conditions: Conditions = (),
 ) -> dict[str, Any]:
     """Return the reasons for one hit's score, with the words of the question marked.
 
@@ -24,7 +28,7 @@ def reasons(
     Xeon), and most programs do not read them.
 
     Args:
-        facts: cosine, bm25, weights and contributions; they come first.
+        facts: returns cosine, bm25, weights and contributions; they come first.
         question: its words are marked under the name "words".
         is_far: whether the passage is no nearer than the best hits of unrelated questions usually are. It is a weak
             match, unless it holds every word of the question.
@@ -32,7 +36,7 @@ def reasons(
     """
     words = question.mark(passage.text, passage.start, passage.format)
     weak = is_far and not holds_all(question, passage)
-    why = {**facts, "words": words, "weak": weak}
+    why = {**facts(), "words": words, "weak": weak}
     if conditions:
         why["conditions"] = [_condition(one, passage) for one in conditions]
     return why

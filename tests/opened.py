@@ -9,7 +9,7 @@ from indexer.stores.reading.store import Store
 
 def store_of(of: Any) -> Store:
     """Return the store behind an Index, a Searcher or an IndexCore."""
-    inside = getattr(of, "_core", None) or getattr(of, "_ranker", None) or of
+    inside = getattr(of, "_core", None) or getattr(of, "answering", None) or of
     store: Store = getattr(inside, "store", inside)
     return store
 

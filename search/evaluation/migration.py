@@ -27,10 +27,11 @@ from indexer.settings import MIN_PSEUDO_QUESTIONS
 from indexer.stores.port import Info, Passage
 from indexer.stores.reading.snapshot import Snapshot
 from indexer.stores.reading.store import Store
+from search.answering import Answering
 from search.evaluation.measures import Qrels, evaluate
 from search.evaluation.significance import estimate_averages
+from search.hits import Hits
 from search.query import Query
-from search.ranker import Ranker
 
 HITS = 10
 
@@ -156,7 +157,7 @@ class _Side:
     def __init__(self, store: Store, trust_remote_code: bool) -> None:
         self._store = store
         self.notes: list[str] = []
-        self._ranker = Ranker(store, trust_remote_code=trust_remote_code)
+        self._answering = Answering(store, trust_remote_code=trust_remote_code)
         self._vectors: Vector | None = None  # of the questions that `ask` was given first
         self.passages_per_second = 0.0
 
@@ -174,14 +175,17 @@ class _Side:
         return None
 
     def _encoder(self, snapshot: Snapshot) -> Encoder:
-        encoder, notes = self._ranker.encoder_of(snapshot)
+        encoder, notes = self._answering.questions.encoder_of(snapshot)
         self.notes.extend(notes)
         return encoder
 
     def _encode(self, snapshot: Snapshot, texts: Sequence[str]) -> Vector:
-        vectors, notes = self._ranker.encode(snapshot, texts)
+        vectors, notes = self._answering.questions.encode(snapshot, texts)
         self.notes.extend(chain.from_iterable(notes))
         return vectors
+
+    def _hits(self, snapshot: Snapshot, query: Query, vector: Vector) -> Hits:
+        return self._answering.hits(snapshot, self._answering.plan(snapshot, query, vector), HITS)
 
     def readable(self, texts: Sequence[str]) -> list[bool]:
         """Return for each text whether the model reads a token of it."""
@@ -196,7 +200,7 @@ class _Side:
             if self._vectors is None and texts:
                 self._vectors = self._encode(snapshot, texts)
             for text, vector in zip(texts, () if self._vectors is None else self._vectors, strict=True):
-                hits = self._ranker.rank(snapshot, Query(text, mode=mode), vector, HITS, None)
+                hits = self._hits(snapshot, Query(text, mode=mode), vector)
                 answers.append([(hit.uri, hit.score) for hit in hits])
         return answers
 
@@ -207,7 +211,7 @@ class _Side:
             for text in texts:
                 begun = time.perf_counter()
                 vector = self._encode(snapshot, [text])[0]
-                self._ranker.rank(snapshot, Query(text), vector, HITS, None)
+                self._hits(snapshot, Query(text), vector)
                 times.append(1000 * (time.perf_counter() - begun))
         return statistics.median(times)
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
 from indexer.errors import BadInput
+from search.answering import Answering
 from search.evaluation.measures import Qrels, evaluate
-from search.modes import ScoredCandidates, rank_hybrid
+from search.modes import ScoredCandidates, rank_hybrid, score_candidates
+from search.query import Query
 
 WORDS_BIASES = tuple(round(step * 0.25, 2) for step in range(-16, 17))
 """The values to try: natural logarithms of the odds of words, from 1 : 55 to 55 : 1."""
@@ -42,6 +45,26 @@ class Tuned:
     @property
     def gains(self) -> bool:
         return self.score_held_out > self.score_before
+
+
+def scored_candidates(
+    answering: Answering, texts: Sequence[str]
+) -> tuple[list[ScoredCandidates], list[list[str]], list[str]]:
+    """Return the scored candidates of hybrid mode for each question, the uris of these candidates, and notes.
+
+    These are the notes that searches for these questions would have in `Hits.notes`, each once.
+    """
+    questions = [Query(text, mode="hybrid") for text in texts]
+    candidates, uris = [], []
+    with answering.snapshot() as snapshot:
+        vectors, notes = answering.questions.encode(snapshot, texts)
+        for query, vector in zip(questions, vectors, strict=True):
+            scored = score_candidates(answering.plan(snapshot, query, vector), snapshot, query.k)
+            candidates.append(scored)
+            ids = scored.candidates.passages.tolist()
+            uris.append([passage.uri for passage in snapshot.passages_by_id(ids)])
+        every = [*chain.from_iterable(notes), *snapshot.notes]
+    return candidates, uris, list(dict.fromkeys(every))
 
 
 def tune(questions: Sequence[tuple[str, ScoredCandidates, Sequence[str]]], qrels: Qrels, before: float) -> Tuned:

@@ -13,7 +13,7 @@ from opened import store_of
 
 from indexer import Index
 from indexer.errors import EndpointUnavailable
-from search import Searcher, ranker
+from search import Searcher, question_encoder
 
 WORDS = (
     "bread",
@@ -202,14 +202,14 @@ def test_an_empty_index_has_a_verdict_too(migrate: Any, tmp_path: Path, encoder:
 
 def test_a_model_that_is_gone_can_be_left(migrate: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It would be asked for the verdict, and an index that cannot be searched is the one that needs another model."""
-    get_encoder = ranker.get_query_encoder
+    get_encoder = question_encoder.get_query_encoder
 
     def gone(recipe: Any, *rest: Any, **options: Any) -> Any:
         if recipe.model == "words":
             raise EndpointUnavailable("nothing listens there")
         return get_encoder(recipe, *rest, **options)
 
-    monkeypatch.setattr(ranker, "get_query_encoder", gone)
+    monkeypatch.setattr(question_encoder, "get_query_encoder", gone)
     said = migrate("migrate", folder, "--model", "other", "--yes", "--json")
     assert (said.code, said.json["switched"], model_of(folder)) == (0, True, "other")
     problem = "the models are not compared, because the old model cannot be used (nothing listens there)"

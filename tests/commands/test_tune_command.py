@@ -16,8 +16,8 @@ from indexer.errors import BadInput
 from indexer.stores.port import Candidates
 from search.evaluation.measures import Qrels
 from search.evaluation.tune import WORDS_BIASES, tune
+from search.fusion import words_bias
 from search.modes import ScoredCandidates
-from search.ranker import default_words_bias, words_bias
 
 
 def candidates(random: np.random.Generator, answer: int) -> ScoredCandidates:
@@ -87,7 +87,7 @@ def test_the_shell_keeps_what_it_learnt(
     assert likewise(*few, "--reset").code == 2
     with Index.open(folder) as index:
         assert words_bias(index.settings) == 3.5  # what failed has forgotten nothing
-        before = default_words_bias(index.settings)
+        before = words_bias(replace(index.settings, words_bias=None))
     said = likewise(*arguments, "--reset", "--json")
     with Index.open(folder) as index:
         assert (said.json["before"], words_bias(index.settings)) == (before, said.json["lean"])

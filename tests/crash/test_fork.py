@@ -167,8 +167,8 @@ import faulthandler, os, sys, threading
 from search import Searcher
 searcher = Searcher(sys.argv[1])
 assert len(searcher.search("text", 5, mode="words")) == 5
-with searcher._ranker.store.snapshot() as snapshot:
-    locks = [searcher._ranker.store._views._lock, snapshot._view.reader._lock]
+with searcher._store.snapshot() as snapshot:
+    locks = [searcher._store._views._lock, snapshot._view.reader._lock]
 held, done = threading.Event(), threading.Event()
 def hold():
     with locks[0], locks[1]:
@@ -206,7 +206,7 @@ searcher = Searcher(sys.argv[1])
 questions = ["why is my bread stale", *(f"question {number}" for number in range(40))]
 def vectors():
     with searcher._store.snapshot() as snapshot:
-        return searcher._ranker.encode(snapshot, questions)[0]
+        return searcher.answering.questions.encode(snapshot, questions)[0]
 expected = vectors()
 assert searcher.search("why is my bread stale", 1)[0].uri == "bread"
 for _ in range(2):

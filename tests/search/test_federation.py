@@ -341,7 +341,7 @@ def test_questions_open_the_indexes_in_one_order(halves: Any, monkeypatch: pytes
     opened, snapshot = list[str](), Answering.snapshot
 
     def recorded(answering: Answering) -> Any:
-        opened.append(Path(answering.ranker.store.address).name)
+        opened.append(Path(answering.store.address).name)
         return snapshot(answering)
 
     monkeypatch.setattr(Answering, "snapshot", recorded)

@@ -131,7 +131,7 @@ def test_threads_that_search_one_searcher_are_embedded_together(
         first = pool.submit(searcher.search, "moon", 1)
         assert started.wait(20)
         others = [pool.submit(searcher.search, question, 1) for question in ("sun", "moon", "sun")]
-        gathered(searcher._ranker._questions, 3)
+        gathered(searcher.answering.questions._batches, 3)
         go.set()
         assert [answer.result(20)[0].uri for answer in (first, *others)] == ["a", "b", "a", "b"]
         assert [sorted(call) for call in calls] == [["moon"], ["moon", "sun", "sun"]]

@@ -146,7 +146,7 @@ def test_mails_of_one_template_are_one_family_unless_both_have_another_number() 
 
 
 def test_a_ranking_that_stops_early_is_not_exact(searcher: Searcher, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("search.newer.MAX_DEPTH", 8)
+    monkeypatch.setattr("search.ranker.MAX_DEPTH", 8)
     vector = [1.0, *[0.5] * (DIMENSIONS - 1)]
     early = searcher.search_vector(vector, 4)
     assert early.exact

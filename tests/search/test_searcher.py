@@ -70,7 +70,7 @@ def assert_ranked_as_brute_force(
         "n < 9": lambda uri: uri[1:].isdigit() and int(uri[1:]) < 9,
     }[where]
     with store_of(searcher).snapshot() as snapshot:
-        (row,), _ = searcher._ranker.encode(snapshot, [question])
+        (row,), _ = searcher.answering.questions.encode(snapshot, [question])
     expected = brute_force(folder, row.astype(np.float64), passages, keep)
     hits = searcher.search(question, k, where=where, passages=passages)
     assert (len(hits), hits.matched, hits.exact) == (min(k, len(expected)), len(expected), True)

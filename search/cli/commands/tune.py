@@ -31,11 +31,13 @@ def tune(
     likewise tune papers.index --queries queries.jsonl --qrels qrels/train.tsv
     """
     from indexer.stores.addresses.open import open_store
+    from search.answering import Answering
     from search.cli.commands.evaluate import as_stored
     from search.cli.terminal.progress import Console
     from search.evaluation.measures import read_qrels, read_queries
+    from search.evaluation.tune import scored_candidates
     from search.evaluation.tune import tune as learn_words_bias
-    from search.ranker import Ranker, default_words_bias, words_bias
+    from search.fusion import words_bias
     from search.searcher import Searcher
 
     texts = read_queries(queries)
@@ -47,12 +49,11 @@ def tune(
         judged, missing = as_stored(searcher, read_qrels(qrels, texts), path)
         if missing:
             warn(f"{len(missing)} judged documents are not in the index, such as {missing[0]!r}")
-        ranker = Ranker(store, trust_remote_code=trust_remote_code)
-        asked = [texts[query] for query in judged.judged]
-        candidates, uris, notes = ranker.candidates(asked)
+        answering = Answering(store, trust_remote_code=trust_remote_code)
+        candidates, uris, notes = scored_candidates(answering, [texts[query] for query in judged.judged])
         questions = list(zip(judged.judged, candidates, uris, strict=True))
         with store.snapshot() as snapshot:
-            before = (default_words_bias if reset else words_bias)(snapshot.settings)
+            before = words_bias(replace(snapshot.settings, words_bias=None) if reset else snapshot.settings)
         tuned = learn_words_bias(questions, judged, before)
         if tuned.gains:
             writer.change(lambda settings: replace(settings, words_bias=tuned.words_bias))

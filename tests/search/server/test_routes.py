@@ -539,7 +539,7 @@ def test_words_answer_a_hybrid_question_whose_model_fails(
     def unreachable(*_: object) -> None:
         raise EndpointUnavailable("http://10.1.1.1:11434/v1 does not answer")
 
-    monkeypatch.setattr("search.ranker.Ranker.encode", unreachable)
+    monkeypatch.setattr("search.question_encoder.QuestionEncoder.encode", unreachable)
     for _ in range(2):
         answered = client.post(SEARCH, json={"query": "moon earth", "where": "year >= 2019"}).json()
         assert (answered["mode"], [hit["uri"] for hit in answered["hits"]]) == ("words", ["moon"])
