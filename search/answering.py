@@ -18,6 +18,7 @@ from indexer.encoders import Encoder
 from indexer.errors import BadInput
 from indexer.filters.tree import And, In, Where, conditions, render
 from indexer.filters.unknown_fields import without_unknown_fields
+from indexer.languages.notes import DEFAULT
 from indexer.lookup import is_uri, unknown_uri
 from indexer.records import Vector
 from indexer.stores.fields.field_types import check_filter
@@ -159,10 +160,10 @@ class Answering:
             left_out = snapshot.dense(vector, snapshot.passages, condition, query.unit, conditions=query.conditions)
         if query.ranked_by != "hybrid":
             return Plan(query, query.ranked_by, vector, where, weights, left_out)
-        statistics, bias = self.kept.statistics(snapshot), words_bias(snapshot.settings)
-        # Nothing is known of how another program made the vector.
-        unread_bias = self.questions.unread_bias(snapshot, query.asked) if query.row is None else 0.0
-        return Plan(query, "hybrid", vector, where, weights, left_out, statistics, bias, unread_bias)
+        statistics, settings, unread_bias = self.kept.statistics(snapshot), snapshot.settings, 0.0
+        if query.row is None and settings.language != DEFAULT:  # nothing is known of a vector that a program has made
+            unread_bias = self.questions.unread_bias(snapshot, query.asked)
+        return Plan(query, "hybrid", vector, where, weights, left_out, statistics, words_bias(settings), unread_bias)
 
     def known_fields_only(self, snapshot: Snapshot, where: Where | None) -> Where | None:
         """Return the filter to rank with; None if it leaves every document."""

@@ -10,7 +10,6 @@ from indexer.encoders.recipes.port import of_role
 from indexer.errors import BadInput, Message
 from indexer.indexing.identity import require_recipe
 from indexer.languages.models import reads_english_alone
-from indexer.languages.notes import DEFAULT
 from indexer.languages.questions import pieces_per_word
 from indexer.records import Vector
 from indexer.stores.reading.snapshot import Snapshot
@@ -104,9 +103,10 @@ class QuestionEncoder:
         return get_query_encoder(recipe, self._store.artifacts(), self._trust)
 
     def unread_bias(self, snapshot: Snapshot, text: str) -> float:
-        """Return how much more words weigh because the model does not read the question; 0 if nothing says so."""
-        recipe, language = snapshot.settings.recipe, snapshot.settings.language
-        if not text or recipe is None or language == DEFAULT or not reads_english_alone(recipe.for_questions):
+        """Return how much more words weigh because the model does not read a question of an index that is not English;
+        0 if nothing says so."""
+        recipe = snapshot.settings.recipe
+        if not text or recipe is None or not reads_english_alone(recipe.for_questions):
             return 0.0
         encoder = of_role(self.encoder_of(snapshot)[0], "query")
         return unread_words_bias(pieces_per_word(text, encoder.offsets([text])[0]))

@@ -149,7 +149,8 @@ class Searcher(Asker):
                     notes += of_words
         if query.rerank is not None:
             hits = rerank_hits(hits, query.rerank, query.words, query.k)
-        hits = hits_above(hits, query.min_score)
+        if query.min_score is not None:
+            hits = hits_above(hits, query.min_score)
         if encoder is not None and vector is not None:
             hits = replace(hits, hits=tuple(add_sentences(hits.hits, encoder, vector)))
         return replace(hits, notes=tuple(dict.fromkeys((*notes, *hits.notes))))
