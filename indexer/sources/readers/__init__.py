@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from indexer.sources.extracted_titles import title_of_extracted as title_of_extracted
     from indexer.sources.mailbox import Mailboxes as Mailboxes
     from indexer.sources.original import Original as Original
-    from indexer.sources.original import none_of as none_of
+    from indexer.sources.original import original_of as original_of
     from indexer.sources.programs import ExtractorProgram as ExtractorProgram
     from indexer.sources.readers.pdf_picture import answer as answer
 else:
@@ -22,7 +22,7 @@ else:
         {
             "indexer.sources.extracted_titles": ["title_of_extracted"],
             "indexer.sources.mailbox": ["Mailboxes"],
-            "indexer.sources.original": ["Original", "none_of"],
+            "indexer.sources.original": ["Original", "original_of"],
             "indexer.sources.programs": ["ExtractorProgram"],
             "indexer.sources.readers.pdf_picture": ["answer"],
         },
