@@ -16,6 +16,7 @@ import openpyxl
 import pytest
 from hardware import is_running, needs_memory_limit
 
+from indexer import doors
 from indexer.sources import Entry, extractor, worker
 from indexer.sources.content import Assembly, Unreadable
 from indexer.sources.extractor import EXTRACTOR
@@ -56,16 +57,17 @@ def word(tmp_path: Path) -> Path:
 def broken_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     """A file whose reader runs the given line: the worker imports it in place of the real one."""
 
-    def make(line: str, module: str = "pdf", extension: str = "pdf") -> Path:
+    def make(line: str, reader: str = "pdf", extension: str = "pdf") -> Path:
         EXTRACTOR.close()
+        module = doors.TABLE["readers"][reader].partition(":")[0]
         hook = tmp_path / "hook" / "sitecustomize.py"
         hook.parent.mkdir(exist_ok=True)
         hook.write_text(
             "import os, sys, time, types\n"
-            f"module = types.ModuleType('indexer.sources.readers.{module}')\n"
+            f"module = types.ModuleType('{module}')\n"
             f"def read(path):\n    {line}\n"
             "module.read = read\n"
-            f"sys.modules['indexer.sources.readers.{module}'] = module\n"
+            f"sys.modules['{module}'] = module\n"
         )
         monkeypatch.setenv("PYTHONPATH", str(hook.parent))
         path = tmp_path / f"a.{extension}"
