@@ -376,7 +376,7 @@ ELSEWHERE = {
     "indexer/stores/local/catalog/generation.py": DAMAGE,
     "indexer/stores/local/disk/lock.py": "needs a second writer: tests/indexer/stores/test_lock.py",
     "indexer/stores/postgres": DATABASE,
-    "indexer/indexing/check.py": "computes a map, which takes seconds: tests/commands/test_check_command.py",
+    "indexer/map/door.py": "computes a map, which takes seconds: tests/commands/test_check_command.py",
     "search/cli/commands/cache.py": USAGE,
     "search/cli/commands/compare.py": INSIDE,
     "search/cli/commands/copy.py": DATABASE,

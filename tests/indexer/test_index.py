@@ -439,11 +439,11 @@ def test_what_another_writer_did_between_comparing_and_committing_is_seen(
 ) -> None:
     index.add([Document("a", "one"), Document("b", "other")])
     core = index._core
-    prepare = core.prepare
+    finish = core.finish
 
-    def overtaken(documents: Any) -> Any:
-        prepared = prepare(documents)
-        monkeypatch.setattr(core, "prepare", prepare)
+    def overtaken(pending: Any) -> Any:
+        prepared = finish(pending)
+        monkeypatch.setattr(core, "finish", finish)
         with Index.open(Path(store_of(index).address), encoder) as second:
             if other == "removed":
                 second.remove(["a"])
@@ -451,7 +451,7 @@ def test_what_another_writer_did_between_comparing_and_committing_is_seen(
                 second.add([Document("a", "two" if other == "replaced" else "one", metadata={"x": 2})])
         return prepared
 
-    monkeypatch.setattr(core, "prepare", overtaken)
+    monkeypatch.setattr(core, "finish", overtaken)
     index.add([Document("a", "one", metadata={"x": 1})])
     assert (index.get("a").text, index.get("a").metadata, len(index)) == ("one", {"x": 1}, 2)
     assert index.check().ok
