@@ -1,0 +1,113 @@
+"""Parts are deleted from a copy of the tree: all of them, or one that nothing else may need."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Collection
+from pathlib import Path
+
+import pytest
+from source_imports import MODULES, ROOT, edges
+from test_parts import ENGINE, OWNERS, PARTS, part_of
+
+pytestmark = pytest.mark.slow  # each part is deleted alone, and every other module imported in a process of its own
+
+ENGINE_ALONE = """
+from pathlib import Path
+from indexer import Index
+from indexer.indexing.core import IndexCore
+from indexer.indexing.runs import index_sources
+from indexer.sources import ReadOptions, open_sources
+from search import Searcher
+from word_encoder import WordEncoder
+
+encoder = WordEncoder()
+Path("texts").mkdir()
+Path("texts/moon.txt").write_text("The moon pulls the water of the sea.")
+Path("texts/bread.md").write_text("# Bread\\n\\nKnead the dough and bake the bread.")
+Path("texts/rows.csv").write_text("id,text,year\\nriver,The water of the river reaches the sea.,2024\\n")
+Path("texts/page.pdf").write_bytes(b"%PDF-1.7 page")
+Index.create("x.index", encoder).close()
+with IndexCore.open("x.index", encoder) as core, core.writer() as writer:
+    outcome = index_sources(core, writer, [(ReadOptions(), open_sources(["texts"], ReadOptions()))])
+print(outcome.summary.indexed, outcome.summary.skipped)
+with core.store.snapshot() as snapshot:
+    print(*(row.reason.text() for row in snapshot.ledger() if row.state == "skipped"))
+with Searcher("x.index", encoder) as searcher:
+    for mode in ("dense", "words", "hybrid"):
+        print(mode, Path(searcher.search("bake bread", k=1, mode=mode)[0].uri).name)
+    print(searcher.search("sea", where="year = 2024", mode="words")[0].uri)
+"""
+
+
+def copied(folder: Path, parts: Collection[str]) -> None:
+    """Copy the three packages into a folder, without the modules of these parts."""
+    for room in ("indexer", "likewise", "search"):
+        shutil.copytree(ROOT / room, folder / room, ignore=shutil.ignore_patterns("__pycache__"))
+    for module, part in OWNERS.items():
+        if part in parts:
+            place = folder / module.replace(".", "/")
+            shutil.rmtree(place, ignore_errors=True)
+            place.with_suffix(".py").unlink(missing_ok=True)
+
+
+def run(folder: Path, program: str, *arguments: str) -> str:
+    """Return what a program prints that has the packages of a folder."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT / "tests")])}
+    command = [sys.executable, "-P", "-c", program, *arguments]
+    said = subprocess.run(command, check=False, capture_output=True, text=True, cwd=folder, env=environment)
+    assert said.returncode == 0, said.stderr[-2000:]
+    return said.stdout
+
+
+def importing(wanted: Collection[str]) -> set[str]:
+    """Return these modules and all modules that import one of them, directly or through others."""
+    found = set(wanted)
+    while more := {name for name, file in MODULES.items() if name not in found and edges(file) & found}:
+        found |= more
+    return found
+
+
+NOT_IMPORTED = {"likewise.__main__", "indexer.workers.ray_workers"} | {
+    f"{package}.adapters.{name}"
+    for package in ("likewise", "search")
+    for name in ("haystack", "langchain", "llamaindex", "mteb")
+}
+"""Modules whose frameworks take seconds to import, and the one that runs the command."""
+
+IMPORT_ALL = """
+import importlib, json, sys
+for name in json.loads(sys.argv[1]):
+    importlib.import_module(name)
+"""
+
+
+def test_the_engine_indexes_and_answers_without_any_part(tmp_path: Path) -> None:
+    copied(tmp_path, PARTS)
+    lines = run(tmp_path, ENGINE_ALONE).splitlines()
+    assert lines[0] == "3 1"
+    assert lines[1] == "no reader of pdf is installed: pip install likewise"
+    assert lines[2:] == ["dense bread.md", "words bread.md", "hybrid bread.md", "river"]
+
+
+def test_every_module_of_the_engine_is_imported_without_any_part(tmp_path: Path) -> None:
+    copied(tmp_path, PARTS)
+    run(
+        tmp_path,
+        IMPORT_ALL,
+        json.dumps([name for name in MODULES if part_of(name) == ENGINE and name[:8] != "likewise"]),
+    )
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_what_does_not_name_a_part_does_without_it(part: str, tmp_path: Path) -> None:
+    """Optional packages of other parts are imported too: the extras are installed for the tests."""
+    copied(tmp_path, [part])
+    missing = importing([name for name in MODULES if part_of(name) == part])
+    names = [name for name in MODULES if name not in missing | NOT_IMPORTED and (tmp_path / MODULES[name]).exists()]
+    assert len(names) > 200
+    run(tmp_path, IMPORT_ALL, json.dumps(names))
