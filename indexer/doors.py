@@ -52,7 +52,7 @@ TABLE: Mapping[Group, Mapping[str, str]] = {
         "update": "search.cli.commands.update:update",
         "watch": "search.cli.commands.watch:watch",
     },
-    "encoders": {},
+    "encoders": dict.fromkeys(("http", "https"), "indexer.encoders.endpoints.loader:ENDPOINTS"),
     "engines": dict.fromkeys(("postgresql", "postgres"), "indexer.stores.postgres.door:open_engine"),
     "parts": {
         "federation": "search.federation",

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Literal, Self, Unpack
 
 from indexer.encoders import Encoder, Recipe, RecipeSpec
-from indexer.encoders.endpoints.named_hosts import name_host
+from indexer.encoders.kinds import allow_model
 from indexer.encoders.machine.hardware import Precision
 from indexer.errors import BadInput, ModelError, RecipeMismatch, UnknownUri
 from indexer.exchange import Embedded
@@ -88,7 +88,7 @@ class Index:
             BadInput: something exists at the path, or the settings do not fit the model.
             ModelError: the model cannot be loaded.
         """
-        name_host(model)
+        allow_model(model)
         options = NewIndex(dimensions, max_tokens, overlap, language, precision, device, trust_remote_code, tokenizer)
         settings, encoder = settings_of_new(model, options)
         return cls(IndexCore(create_store(path, settings), encoder, Context(options.runtime)))

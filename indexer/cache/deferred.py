@@ -17,7 +17,7 @@ from indexer.cache.vector_cache import VectorCache
 from indexer.encoders.machine.runtime import Runtime
 from indexer.encoders.recipes.locate import find_model, fingerprint, lasting_name
 from indexer.encoders.recipes.port import Encoder, Role, Tokenizing, steady
-from indexer.encoders.recipes.recipe import Recipe, RecipeSpec, is_endpoint
+from indexer.encoders.recipes.recipe import Recipe, RecipeSpec, scheme_of
 from indexer.encoders.recipes.unsuitable import refuse_unsuitable
 from indexer.encoders.tokens.tokenizer import Tokenizer
 from indexer.errors import Message, ModelError
@@ -104,9 +104,9 @@ def _key(model: object, runtime: Runtime) -> bytes | None:
     if runtime.trust_remote_code:
         return None
     if isinstance(model, Recipe):
-        return None if model.remote else _key_of_recipe(model)
+        return None if scheme_of(model.model) else _key_of_recipe(model)
     spec = RecipeSpec.parse(str(model)) if isinstance(model, str | PathLike) else model
-    if not isinstance(spec, RecipeSpec) or is_endpoint(spec.model):
+    if not isinstance(spec, RecipeSpec) or scheme_of(spec.model):
         return None
     folder = find_model(spec.model)
     if spec.pooling is None and spec.layers is None:

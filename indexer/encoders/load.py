@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, get_args
 
 from indexer.encoders.chain.two_models import TwoModels
 from indexer.encoders.documents import OpenvinoForDocuments
-from indexer.encoders.endpoints.remote import connect, open_remote
+from indexer.encoders.kinds import loader_of, require_fingerprint
 from indexer.encoders.machine.hardware import Precision, choose_device, choose_dtype
 from indexer.encoders.machine.runtime import RUNTIME_NAMES, Runtime, RuntimeName
 from indexer.encoders.openvino.encoder import CompiledEncoder
@@ -26,8 +26,8 @@ from indexer.encoders.recipes.recipe import (
     Pooling,
     Recipe,
     RecipeSpec,
-    is_endpoint,
     parse_layers,
+    spec_of,
 )
 from indexer.encoders.recipes.unsuitable import refuse_unsuitable
 from indexer.encoders.runtime_rule import named_runtime
@@ -102,9 +102,9 @@ def load_encoder(
 
 
 def _load_request(spec: RecipeSpec, runtime: Runtime) -> Encoder:
-    """Load what a folder or an endpoint holds: one model, or a model for each of the two routes of a Router."""
-    if is_endpoint(spec.model):
-        return connect(spec, runtime)
+    """Load what a folder or a loader has: one model, or a model for each of the two routes of a Router."""
+    if (loader := loader_of(spec.model)) is not None:
+        return loader.load(spec, runtime)
     if spec.combine not in COMBINES:
         raise ModelError(f"combine {spec.combine!r} is not one of {', '.join(COMBINES)}")
     raw = spec.pooling is not None or spec.layers is not None
@@ -157,40 +157,16 @@ def _layers(layers: int | str | Sequence[int]) -> tuple[int, ...]:
     return tuple(map(int, numbers))
 
 
-def spec_of(recipe: Recipe) -> RecipeSpec:
-    """Return the request that gives this recipe. It names neither route if the recipe has both routes of a Router."""
-    return RecipeSpec(
-        recipe.model,
-        recipe.pooling,
-        recipe.layers or None,
-        recipe.combine,
-        # Two limits are the models' own, because a request has one for both.
-        max_tokens=recipe.max_tokens if recipe.for_questions.max_tokens == recipe.max_tokens else None,
-        dimensions=recipe.dimensions,
-        query_prompt=recipe.query_prompt,
-        document_prompt=recipe.document_prompt,
-        tokenizer=recipe.remote.tokenizer or None if recipe.remote else None,
-        input_type=recipe.remote is not None and recipe.remote.input_type,
-        stored=True,
-        route=recipe.route if recipe.question is None else "",
-    )
-
-
 def load_recipe(recipe: Recipe, runtime: Runtime | None = None) -> Encoder:
     """Load the encoder of a stored recipe.
 
     Raises:
         ModelError: the model is not found, or its files are not those the recipe was made with.
     """
-    if recipe.remote is not None:
-        return open_remote(recipe)
-    encoder = _load(spec_of(recipe), runtime or Runtime())
-    if encoder.recipe.fingerprint != recipe.fingerprint:
-        raise ModelError(
-            f"model {recipe.model!r} has other files ({encoder.recipe.fingerprint[:12]}...) than the "
-            f"vectors were made with ({recipe.fingerprint[:12]}...): restore them, or embed again"
-        )
-    return encoder
+    runtime = runtime or Runtime()
+    if (loader := loader_of(recipe.model)) is not None:
+        return loader.open(recipe, runtime)
+    return require_fingerprint(_load(spec_of(recipe), runtime), recipe)
 
 
 def _load(spec: RecipeSpec, runtime: Runtime) -> Encoder:

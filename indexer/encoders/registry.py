@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Protocol
 
+from indexer.encoders.kinds import Loader, loader_of
 from indexer.encoders.machine.hardware import named_threads
 from indexer.encoders.machine.runtime import Runtime
 from indexer.encoders.recipes.port import Encoder, steady
@@ -87,8 +88,8 @@ def get_query_encoder(
     """
     if recipe.question is not None:
         return _get_two_for_questions(recipe, compiled, trust_remote_code)
-    if recipe.remote is not None:
-        return _get_remote(recipe), ()
+    if (loader := loader_of(recipe.model)) is not None:
+        return steady(_get_opened(loader, recipe, Runtime(trust_remote_code=trust_remote_code))), ()
     notes: tuple[str, ...] = ()
     with _lock:
         loaded = (encoder for key, encoder in _loaded.items() if key.split()[0] == recipe.identity)
@@ -131,8 +132,8 @@ def _get_two_for_questions(recipe: Recipe, compiled: Path, trust_remote_code: bo
 
 def _get_stored(recipe: Recipe, runtime: Runtime) -> Encoder:
     """Return the process's encoder of a stored recipe; the first call loads it."""
-    if recipe.remote is not None:
-        return _get_remote(recipe)
+    if (loader := loader_of(recipe.model)) is not None:
+        return _get_opened(loader, recipe, runtime)
     shared = runtime.precision == "auto"
     key = _key(recipe, runtime)
     with _lock:
@@ -146,15 +147,13 @@ def _get_stored(recipe: Recipe, runtime: Runtime) -> Encoder:
         return encoder
 
 
-def _get_remote(recipe: Recipe) -> Encoder:
-    """Return the process's encoder of a model behind an endpoint; the first call asks it for the probe text."""
-    from indexer.encoders.endpoints.remote import open_remote
-
-    key = f"{recipe.identity} {recipe.model}"  # One model may be at several addresses, and each address must be named.
+def _get_opened(loader: Loader, recipe: Recipe, runtime: Runtime) -> Encoder:
+    """Return the process's encoder of a model that has a loader; the first call opens it."""
+    key = f"{_key(recipe, runtime)} {recipe.model}"  # One model may be at several addresses, and each must be allowed.
     with _lock:
         encoder = _loaded.get(key)
     if encoder is None:
-        opened = open_remote(recipe)  # Without the lock, because a slow endpoint must not hold up other models.
+        opened = loader.open(recipe, runtime)  # Without the lock: a slow endpoint must not hold up other models.
         with _lock:
             encoder = _loaded.setdefault(key, opened)
     return encoder

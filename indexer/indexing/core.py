@@ -14,9 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from indexer.encoders import Encoder, Recipe, RecipeSpec, get_encoder
-from indexer.encoders.endpoints.endpoint_address import EndpointAddress
 from indexer.encoders.recipes.port import loaded, of_role
-from indexer.encoders.recipes.recipe import is_endpoint
 from indexer.encoders.registry import Model
 from indexer.errors import BadInput, ModelError
 from indexer.indexing.batches import ChangedDocument, Incoming, Pending, Prepared, diff, finish, refuse_unembedded
@@ -79,8 +77,6 @@ class IndexCore:
         if isinstance(model, Recipe):
             require_recipe(self.address, self.recipe, model)
             return self
-        if isinstance(model, str) and is_endpoint(model) and self.recipe is not None and self.recipe.remote is not None:
-            model = replace(self.recipe, model=str(EndpointAddress.parse(model)))
         if isinstance(model, str | PathLike | RecipeSpec) and self.recipe is not None:
             model = as_stored(model, self.recipe)
         encoder = get_encoder(model, self.context.runtime)

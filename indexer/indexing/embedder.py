@@ -11,6 +11,7 @@ from typing import Protocol
 
 from indexer.encoders import Encoder, Recipe, get_encoder, steady
 from indexer.encoders.machine.runtime import Runtime
+from indexer.encoders.recipes.recipe import PROBE
 from indexer.errors import BadInput
 from indexer.exchange import Embedded
 from indexer.indexing.batches import batches, validate
@@ -99,7 +100,5 @@ class Embedder:
 
     def probe(self) -> Vector:
         """Return the unit vector of a fixed text (dimensions,), by which two machines compare their models."""
-        from indexer.encoders.endpoints.remote import PROBE
-
         vector: Vector = steady(self.encoder).encode([PROBE], truncate=True)[0]
         return vector

@@ -17,7 +17,7 @@ import numpy as np
 from indexer.encoders import Encoder, Recipe, RecipeSpec, get_encoder
 from indexer.encoders.recipes.locate import DEFAULT_MODEL
 from indexer.encoders.recipes.port import loaded, of_role
-from indexer.encoders.recipes.recipe import is_endpoint
+from indexer.encoders.recipes.recipe import scheme_of
 from indexer.encoders.registry import KnownModels
 from indexer.encoders.tokens.batching import watching
 from indexer.errors import BadInput, NothingKnown, TextTooLong
@@ -247,9 +247,10 @@ def _endpoint_spec(
     max_tokens: int | None,
     tokenizer: str | PathLike[str] | None,
 ) -> str | PathLike[str] | Recipe | RecipeSpec | Encoder:
-    """Return the model; behind an endpoint, with the tokenizer and the token limit that were given."""
-    spec = RecipeSpec.parse(model) if isinstance(model, str) and is_endpoint(model) else model
-    if isinstance(spec, RecipeSpec) and is_endpoint(spec.model):
+    """Return the model; if it has a loader, such as one behind an endpoint, with the tokenizer and the token limit that
+    were given."""
+    spec = RecipeSpec.parse(model) if isinstance(model, str) and scheme_of(model) else model
+    if isinstance(spec, RecipeSpec) and scheme_of(spec.model):
         return replace(
             spec,
             max_tokens=spec.max_tokens if max_tokens is None else whole_number("max tokens", max_tokens),

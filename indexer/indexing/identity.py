@@ -6,8 +6,9 @@ from dataclasses import replace
 from os import PathLike
 
 from indexer.encoders import Recipe, RecipeSpec
+from indexer.encoders.kinds import loader_of
 from indexer.encoders.recipes.locate import find_model, fingerprint
-from indexer.encoders.recipes.recipe import is_endpoint
+from indexer.encoders.recipes.recipe import scheme_of, spec_of
 from indexer.errors import Message, RecipeMismatch
 from indexer.settings import Settings
 
@@ -34,17 +35,18 @@ def require_recipe(address: str, stored: Recipe | None, other: Recipe) -> None:
         )
 
 
-def as_stored(model: str | PathLike[str] | RecipeSpec, stored: Recipe) -> RecipeSpec:
+def as_stored(model: str | PathLike[str] | RecipeSpec, stored: Recipe) -> RecipeSpec | Recipe:
     """Return a requested model, with the choices of the stored recipe where the request leaves them to the model.
 
     A later version of likewise may choose other prompts or dimensions for a model, but the vectors of an index keep
-    their meaning. If the request names another model than the index has, its own choices are left alone.
+    their meaning. If the request names another model than the index has, its own choices are left alone. A name for the
+    loader of the stored recipe is another place of the same model, such as another endpoint.
     """
+    if isinstance(model, str) and (loader := loader_of(model)) is not None and loader is loader_of(stored.model):
+        return replace(stored, model=loader.stored_name(model))
     spec = RecipeSpec.of(model)
-    if is_endpoint(spec.model) or fingerprint(find_model(spec.model)) != stored.fingerprint:
+    if scheme_of(spec.model) or fingerprint(find_model(spec.model)) != stored.fingerprint:
         return spec
-    from indexer.encoders.load import spec_of
-
     made = spec_of(stored)
     return replace(
         spec,

@@ -354,6 +354,7 @@ SERVICE = "starts a service: tests/search/server/test_run.py"
 ELSEWHERE = {
     "indexer/encoders/endpoints/remote.py": ENDPOINT,
     "indexer/encoders/endpoints/named_hosts.py": ENDPOINT,
+    "indexer/encoders/endpoints/tokenizer_file.py": ENDPOINT,
     "indexer/encoders/recipes/locate.py": "needs a model that has moved, or the hub",
     "indexer/encoders/recipes/notes.py": MODEL,
     "indexer/encoders/torch/automodel.py": MODEL,

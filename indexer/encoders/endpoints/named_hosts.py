@@ -13,26 +13,19 @@ from tempfile import NamedTemporaryFile
 
 from indexer.encoders.endpoints.endpoint_address import EndpointAddress
 from indexer.encoders.machine.user_folders import configuration_folder
-from indexer.encoders.recipes.recipe import RecipeSpec, is_endpoint
 from indexer.errors import Message, ModelError, storage_error
 
 _FILE = "hosts.json"
 
 
-def name_host(model: object) -> None:
-    """Record that this user has named the host of a model's address. Models without an address are ignored.
-
-    Args:
-        model: as the user gave it: an address or the spec of a recipe. The recipe of an index names nothing.
+def name_host(model: str) -> None:
+    """Record that this user has named the host of a model's address.
 
     Raises:
         ModelError: the address, or the file of named hosts, cannot be read.
         StorageError: the file cannot be written.
     """
-    text = model.model if isinstance(model, RecipeSpec) else model
-    if not isinstance(text, str) or not is_endpoint(text):
-        return
-    host, path, hosts = EndpointAddress.parse(text).host, _path(), named_hosts()
+    host, path, hosts = EndpointAddress.parse(model).host, _path(), named_hosts()
     if host in hosts:
         return
     try:

@@ -19,21 +19,15 @@ from numpy.typing import NDArray
 
 from indexer.encoders.endpoints.endpoint import Endpoint, Rejected
 from indexer.encoders.endpoints.endpoint_address import EndpointAddress
+from indexer.encoders.endpoints.tokenizer_file import find_tokenizer
 from indexer.encoders.machine.runtime import Runtime
-from indexer.encoders.recipes.locate import find_tokenizer, lasting_name
+from indexer.encoders.recipes.locate import lasting_name
 from indexer.encoders.recipes.port import Counter, Role, Tokenizing
-from indexer.encoders.recipes.recipe import MIN_PROBE_COSINE, Recipe, RecipeSpec, Remote
+from indexer.encoders.recipes.recipe import MIN_PROBE_COSINE, PROBE, Recipe, RecipeSpec, Remote
 from indexer.encoders.tokens.batching import tell
 from indexer.encoders.tokens.texts import checked_texts
 from indexer.errors import Message, ModelError, NothingKnown, RecipeMismatch, TextTooLong
 from indexer.records import Vector
-
-PROBE = (
-    "The lighthouse keeper counted 47 ships before dawn; each carried letters, spices and one quiet rumour about the "
-    "new harbour tax."
-)
-"""The text whose vector an index records. It must never change, or every index behind an endpoint
-would be refused."""
 
 BATCH_TEXTS = 64
 BATCH_CHARACTERS = 128 * 1024

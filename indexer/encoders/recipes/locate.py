@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from indexer.encoders.recipes.recipe import is_endpoint
+from indexer.encoders.recipes.recipe import scheme_of
 from indexer.errors import Message, ModelError
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
@@ -40,8 +40,8 @@ _SETTINGS = (
 )
 _ONNX = ("onnx/model.onnx", "model.onnx", "onnx/model_fp16.onnx", "onnx/model_quantized.onnx", "onnx/model_int8.onnx")
 """Files of a model in ONNX, the most precise first."""
-_PUBLISHER = "sentence-transformers/"
-_HUB_SECONDS = 5.0
+PUBLISHER = "sentence-transformers/"
+HUB_SECONDS = 5.0
 """Maximum seconds to wait for the hub's first answer."""
 
 _hashes: dict[tuple[str, int, int, int], str] = {}
@@ -59,12 +59,11 @@ def find_model(name: str, *, instead: str = f"use {DEFAULT_MODEL}, which needs n
     Raises:
         ModelError: there is no such folder or model, it holds no weights, or the default model's files were changed.
     """
-    if name.removeprefix(_PUBLISHER) == DEFAULT_MODEL:
+    if name.removeprefix(PUBLISHER) == DEFAULT_MODEL:
         return _packaged()
-    if is_endpoint(name):
-        raise ModelError(
-            f"the model {name!r} is behind an endpoint: this needs a model whose files are on this machine"
-        )
+    if scheme := scheme_of(name):
+        state = "is behind an endpoint" if scheme in ("http", "https") else "has no files here"
+        raise ModelError(f"the model {name!r} {state}: this needs a model whose files are on this machine")
     path = Path(name).expanduser()
     if path.is_dir():
         return _with_weights(path, name)
@@ -80,48 +79,11 @@ def find_model(name: str, *, instead: str = f"use {DEFAULT_MODEL}, which needs n
     return _with_weights(_from_hub(name, instead), name)
 
 
-def find_tokenizer(name: str) -> Path:
-    """Return a tokenizer.json. If the model is on the hub, only this file is fetched.
-
-    Args:
-        name: name of a model, of a folder that holds the file, or of the file itself.
-
-    Raises:
-        ModelError: there is none.
-    """
-    path = Path(name).expanduser()
-    if path.is_file():
-        return path
-    if path.is_dir() or name.removeprefix(_PUBLISHER) == DEFAULT_MODEL:
-        folder = path if path.is_dir() else _packaged()
-        if not (folder / "tokenizer.json").is_file():
-            raise ModelError(f"{folder} holds no tokenizer.json: name the folder of the tokenizer, or its file")
-        return folder / "tokenizer.json"
-    if path.is_absolute() or name.startswith((".", "~")) or len(path.parts) > 2:
-        raise ModelError(f"tokenizer {name!r} does not exist: check the path")
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-
-    last: Exception | None = None
-    for candidate in [name] if "/" in name else [f"{_PUBLISHER}{name}", name]:
-        try:
-            return Path(hf_hub_download(candidate, "tokenizer.json", etag_timeout=_HUB_SECONDS))
-        except (HFValidationError, LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
-            last = error
-    raise ModelError(
-        Message(
-            f"tokenizer {name!r} is not on this machine and the hub has none or cannot be reached: give the path of "
-            "its tokenizer.json",
-            ", or leave --tokenizer out",
-        )
-    ) from last
-
-
 def lasting_name(name: str) -> str:
     """Return a name that finds the model from any working directory: a folder's absolute path, or else the name
     itself."""
     folder = Path(name).expanduser()
-    return str(folder.absolute()) if folder.is_dir() and name.removeprefix(_PUBLISHER) != DEFAULT_MODEL else name
+    return str(folder.absolute()) if folder.is_dir() and name.removeprefix(PUBLISHER) != DEFAULT_MODEL else name
 
 
 def weight_files(folder: Path) -> list[Path]:
@@ -317,7 +279,7 @@ def _from_hub(name: str, instead: str) -> Path:
     for offline in (True, False):
         for candidate in names:
             local = offline or os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0")
-            fetch = partial(snapshot_download, candidate, local_files_only=local, etag_timeout=_HUB_SECONDS)
+            fetch = partial(snapshot_download, candidate, local_files_only=local, etag_timeout=HUB_SECONDS)
             try:
                 folder = Path(fetch(allow_patterns=patterns, ignore_patterns=["onnx/*", "openvino/*"]))
                 if not _has_weights(folder):

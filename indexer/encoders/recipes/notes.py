@@ -16,9 +16,7 @@ def model_notes(recipe: Recipe, passage_tokens: int) -> list[str]:
     Args:
         passage_tokens: maximum tokens of a passage.
     """
-    if recipe.remote is not None:
-        return []
-    with suppress(ModelError):  # A missing model is reported when it is loaded.
+    with suppress(ModelError):  # A missing model is reported when it is loaded, and a scheme's loader has no files.
         folder = find_model(recipe.model)
         notes: list[str] = []
         if passage_tokens < recipe.max_tokens:

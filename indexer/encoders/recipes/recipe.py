@@ -34,9 +34,21 @@ server that puts a prompt before each text gives 0.985 or less, other pooling 0.
 """
 
 
-def is_endpoint(model: str) -> bool:
-    """Return whether a model's name is the address of an endpoint: http://HOST/v1#NAME, or https."""
-    return model.lower().startswith(("http://", "https://"))
+PROBE = (
+    "The lighthouse keeper counted 47 ships before dawn; each carried letters, spices and one quiet rumour about the "
+    "new harbour tax."
+)
+"""The text whose vector an index records, and by which two machines compare their models. It must never change, or
+every index behind an endpoint would be refused."""
+
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
+
+
+def scheme_of(model: str) -> str:
+    """Return the scheme of a model's name in lower case, such as `http` of http://HOST/v1#NAME; empty for a folder and
+    for the name of a model on the hub."""
+    scheme = _SCHEME.match(model)
+    return scheme[1].lower() if scheme else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +56,7 @@ class Remote:
     """The part of a stored recipe that recognises a model behind an endpoint and cuts its texts.
 
     Attributes:
-        probe: the unit vector of the probe text (remote.py): little-endian float16, as hexadecimal digits.
+        probe: the unit vector of the probe text: little-endian float16, as hexadecimal digits.
         tokenizer: name or path of the tokenizer that cuts passages; empty if they are cut by characters.
         tokenizer_sha256: sha256 of the tokenizer.json; empty if passages are cut by characters.
         input_type: whether requests say `"input_type": "query"` or `"document"`.
@@ -223,7 +235,7 @@ class RecipeSpec:
 
         POOLING is one of POOLINGS or `own` (the model's own modules); LAYERS is `-2`, `-4..-1` or `-4,-3,-2,-1`;
         COMBINE is mean, sum or concat; DIMENSIONS is a number. If the whole text is the path of a folder, it is that
-        folder. The address of an endpoint is the model as a whole, because names of models there may contain colons:
+        folder. A name with a scheme is the model as a whole, because names of models at an endpoint may contain colons:
         http://localhost:11434/v1#nomic-embed-text:latest.
 
         Raises:
@@ -232,7 +244,7 @@ class RecipeSpec:
         if not isinstance(text, str) or not text.strip():
             raise ModelError(f"recipe {text!r:.80} names no model: write MODEL:POOLING@LAYERS")
         model, colon, rest = text.rpartition(":")
-        if is_endpoint(text) or not colon or "/" in rest or "\\" in rest or Path(text).is_dir():
+        if scheme_of(text) or not colon or "/" in rest or "\\" in rest or Path(text).is_dir():
             return cls(text)
         if not model:
             raise ModelError(f"recipe {text!r} names no model: write MODEL:POOLING@LAYERS")
@@ -285,6 +297,25 @@ class RecipeSpec:
             parts += [self.combine] if len(self.layers) > 1 else []
         parts += [str(self.dimensions)] if self.dimensions else []
         return self.model if parts == [OWN] else f"{self.model}:{'+'.join(parts)}"
+
+
+def spec_of(recipe: Recipe) -> RecipeSpec:
+    """Return the request that gives this recipe. It names neither route if the recipe has both routes of a Router."""
+    return RecipeSpec(
+        recipe.model,
+        recipe.pooling,
+        recipe.layers or None,
+        recipe.combine,
+        # Two limits are the models' own, because a request has one for both.
+        max_tokens=recipe.max_tokens if recipe.for_questions.max_tokens == recipe.max_tokens else None,
+        dimensions=recipe.dimensions,
+        query_prompt=recipe.query_prompt,
+        document_prompt=recipe.document_prompt,
+        tokenizer=recipe.remote.tokenizer or None if recipe.remote else None,
+        input_type=recipe.remote is not None and recipe.remote.input_type,
+        stored=True,
+        route=recipe.route if recipe.question is None else "",
+    )
 
 
 def parse_layers(text: str) -> tuple[int, ...]:

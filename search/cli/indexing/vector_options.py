@@ -10,6 +10,7 @@ from indexer.indexing.new_index import NewIndex
 
 if TYPE_CHECKING:
     from indexer.encoders import Encoder, Recipe, RecipeSpec
+    from indexer.encoders.kinds import Loader
     from indexer.indexing.context import Cache
     from indexer.indexing.core import IndexCore
     from indexer.settings import Settings
@@ -74,14 +75,18 @@ class VectorOptions(NewIndex):
         Raises:
             RecipeMismatch: the options differ from the settings of the index.
         """
+        from indexer.encoders.recipes.recipe import scheme_of
+
         self._name_host()
         recipe = index.recipe
         if self.tokenizer is not None:
             self._require_same_tokenizer(index.address, recipe)
         if self.input_type and not (recipe is not None and recipe.remote is not None and recipe.remote.input_type):
             raise RecipeMismatch(f"{index.address}: was made without --input-type: leave it out, or --rebuild")
-        if recipe is not None and recipe.remote is not None and self._names_endpoint_alone:
-            index = self._at_endpoint(index, recipe)
+        if recipe is not None and scheme_of(recipe.model) and (loader := self._loader()) is not None:
+            name = loader.stored_name(self.model or "")  # The same model may be at another address now.
+            if name != recipe.model:
+                index = index.with_model(name, found_at=name)
         elif self.names_model and not (recipe and self._names_same(recipe)):
             from indexer.encoders.recipes.locate import lasting_name
 
@@ -110,37 +115,26 @@ class VectorOptions(NewIndex):
         import click
         from click.core import ParameterSource
 
-        from indexer.encoders.endpoints.named_hosts import name_host
+        from indexer.encoders.kinds import allow_model
 
         # A configuration file may have come with a folder from somebody else: only what is typed names a host.
         context = click.get_current_context(silent=True)
         if context is None or context.get_parameter_source("model") == ParameterSource.COMMANDLINE:
-            name_host(self.model)
+            allow_model(self.model)
 
-    @property
-    def _names_endpoint_alone(self) -> bool:
-        from indexer.encoders.recipes.recipe import is_endpoint
+    def _loader(self) -> Loader | None:
+        """Return the loader of --model; None for a folder or a model on the hub, or if layers are named with it."""
+        from indexer.encoders.kinds import loader_of
 
-        return is_endpoint(self.model or "") and not (self.pooling or self.layers or self.combine)
-
-    def _at_endpoint(self, index: IndexCore, recipe: Recipe) -> IndexCore:
-        """Return the index with its model at the address of --model, and record a new address.
-
-        The probe text shows whether the same model answers there.
-        """
-        from indexer.encoders.endpoints.endpoint_address import EndpointAddress
-
-        address = str(EndpointAddress.parse(self.model or ""))
-        if address != recipe.model:
-            index = index.with_model(address, found_at=address)
-        return index
+        return loader_of("" if self.pooling or self.layers or self.combine else self.model or "")
 
     def _require_same_tokenizer(self, address: str, recipe: Recipe | None) -> None:
-        from indexer.encoders.endpoints.remote import tokenizer_sha256
+        from indexer.doors import require
 
         if recipe is None or recipe.remote is None:
             raise BadInput(f"{address}: its model is not behind an endpoint and has its own tokenizer: leave it out")
-        if tokenizer_sha256(self.tokenizer or "") != recipe.remote.tokenizer_sha256:
+        endpoints = require("encoders", "http", "a tokenizer for a model behind an endpoint")
+        if endpoints.tokenizer_sha256(self.tokenizer or "") != recipe.remote.tokenizer_sha256:
             stored = recipe.remote.tokenizer or "a count of characters"
             raise RecipeMismatch(
                 f"{address}: its passages were cut with {stored}, not with {self.tokenizer}: leave --tokenizer out, "

@@ -1,0 +1,34 @@
+"""The door of the part `endpoints`: the loader of models whose names are http:// and https:// addresses."""
+
+from __future__ import annotations
+
+from indexer.encoders.endpoints.endpoint_address import EndpointAddress
+from indexer.encoders.endpoints.named_hosts import name_host
+from indexer.encoders.endpoints.remote import connect, open_remote, tokenizer_sha256
+from indexer.encoders.kinds import Loader
+from indexer.encoders.machine.runtime import Runtime
+from indexer.encoders.recipes.port import Encoder
+from indexer.encoders.recipes.recipe import Recipe, RecipeSpec
+
+
+class EndpointLoader(Loader):
+    """Loads models behind an endpoint."""
+
+    def load(self, spec: RecipeSpec, runtime: Runtime) -> Encoder:
+        return connect(spec, runtime)
+
+    def open(self, recipe: Recipe, runtime: Runtime) -> Encoder:
+        return open_remote(recipe)  # The endpoint chooses its runtime.
+
+    def stored_name(self, model: str) -> str:
+        return str(EndpointAddress.parse(model))
+
+    def allow(self, model: str) -> None:
+        name_host(model)
+
+    def tokenizer_sha256(self, name: str) -> str:
+        """Return the sha256 of the tokenizer.json that a name or path means. Raises ModelError if there is none."""
+        return tokenizer_sha256(name)
+
+
+ENDPOINTS = EndpointLoader()
