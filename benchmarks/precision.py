@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from benchmarks.architectures import ARCHITECTURES, make_folder
 from indexer.encoders import load_encoder
 from indexer.encoders.compilation.export import PROBES
-from indexer.encoders.torch.cross_encoder import CrossEncoderScorer, compute_natively
+from indexer.encoders.torch.cross_encoder import CrossEncoderScorer
+from indexer.encoders.torch.native_cross_encoder import compute_natively
 from indexer.errors import ModelError
 
 Scores = list[NDArray[np.float64]]

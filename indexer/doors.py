@@ -61,6 +61,7 @@ TABLE: Mapping[Group, Mapping[str, str]] = {
         "service": "search.browse",
         "cache": "indexer.cache.user_cache:opened",
         "workers": "indexer.workers.named",
+        "speed": "indexer.indexing.speed:SPEED",
     },
     "readers": {
         "docx": "indexer.sources.readers.docx:read",

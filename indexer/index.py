@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, Unpack
 
+from indexer.doors import require
 from indexer.encoders import Encoder, Recipe, RecipeSpec
 from indexer.encoders.kinds import allow_model
 from indexer.encoders.machine.hardware import Precision
@@ -24,6 +25,7 @@ from indexer.errors import BadInput, ModelError, RecipeMismatch, UnknownUri
 from indexer.exchange import Embedded
 from indexer.filters.mapping import Filter, filter_tree
 from indexer.indexing.batches import Spans, Vectors, batches, windowed, with_embedded, with_own_vectors, without_vectors
+from indexer.indexing.compiler import Compiler
 from indexer.indexing.context import Context
 from indexer.indexing.core import IndexCore
 from indexer.indexing.embedder import Embedder, Workers
@@ -405,8 +407,10 @@ class Index:
 
         Raises:
             ModelError: it cannot be compiled, or its vectors would differ; torch embeds the questions then.
+            BadInput: the part of likewise that compiles is not installed.
         """
-        self._core.compile()
+        compiler: Compiler = require("parts", "speed", "compiling an encoder")
+        compiler.compile_index(self._core)
 
     def copy(self, destination: str | PathLike[str]) -> tuple[str, ...]:
         """Copy the index to a new folder or DSN, while it is read and written. From a folder to a folder, the copy is
@@ -463,7 +467,7 @@ class Index:
         from indexer.indexing.check import check
 
         core = self._core
-        return check(core.store, core.settings.meaning if core.recipe else None, core.compile if repair else None)
+        return check(core.store, core.settings.meaning if core.recipe else None, self.compile if repair else None)
 
     def recall(self) -> Recall:
         """Measure the share of the ten nearest passages that a search without a filter finds."""

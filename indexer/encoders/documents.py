@@ -9,16 +9,11 @@ import weakref
 from dataclasses import replace
 
 from indexer.encoders.machine.hardware import Precision, cores
+from indexer.encoders.machine.runtime import RUNTIME_VARIABLE, named_runtime
 from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.openvino.kept import kept_folder
 from indexer.encoders.recipes.port import Encoder
-from indexer.encoders.runtime_rule import (
-    REPAYING_KEPT_TEXTS,
-    REPAYING_TEXTS,
-    RUNTIME_VARIABLE,
-    choose_runtime,
-    named_runtime,
-)
+from indexer.encoders.runtime_rule import REPAYING_KEPT_TEXTS, REPAYING_TEXTS, choose_runtime
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.encoders.torch.fallback import SentenceTransformerEncoder
 from indexer.errors import LikewiseError

@@ -9,16 +9,13 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
+from indexer.doors import find, require
 from indexer.encoders.chain.two_models import TwoModels
-from indexer.encoders.documents import OpenvinoForDocuments
 from indexer.encoders.kinds import loader_of, require_fingerprint
 from indexer.encoders.machine.hardware import Precision, choose_device, choose_dtype
-from indexer.encoders.machine.runtime import RUNTIME_NAMES, Runtime, RuntimeName
-from indexer.encoders.openvino.encoder import CompiledEncoder
-from indexer.encoders.openvino.onnx import OnnxEncoder
+from indexer.encoders.machine.runtime import RUNTIME_NAMES, RUNTIME_VARIABLE, Runtime, RuntimeName, named_runtime
 from indexer.encoders.recipes.locate import find_model, has_two_routes, onnx_file, read_json
 from indexer.encoders.recipes.port import Encoder
-from indexer.encoders.recipes.prompts import known_pooling
 from indexer.encoders.recipes.recipe import (
     COMBINES,
     POOLINGS,
@@ -30,14 +27,14 @@ from indexer.encoders.recipes.recipe import (
     spec_of,
 )
 from indexer.encoders.recipes.unsuitable import refuse_unsuitable
-from indexer.encoders.runtime_rule import named_runtime
 from indexer.encoders.static.encoder import StaticEncoder, read_table
 from indexer.encoders.tokens.tokenizer import Tokenizer
-from indexer.encoders.torch.automodel import MAX_POSITIONS, from_padding
+from indexer.encoders.torch.automodel import AutoModel
 from indexer.encoders.torch.checkpoint import Checkpoint
 from indexer.encoders.torch.encoder import TorchEncoder, Transformer
 from indexer.encoders.torch.fallback import open_sentence_transformer
 from indexer.encoders.torch.pooling_head import Head, plain_transformer, read_head
+from indexer.encoders.torch.quicker import Speed
 from indexer.errors import LikewiseError, ModelError
 
 if TYPE_CHECKING:
@@ -83,6 +80,7 @@ def load_encoder(
 
     Raises:
         ModelError: the model cannot be found, trusted or loaded, or cannot do what the recipe asks.
+        BadInput: OpenVINO is named, and the part of likewise that uses it is not installed.
     """
     spec = _spec(model)
     for name, value in (("max_tokens", max_tokens), ("dimensions", dimensions)):
@@ -130,12 +128,9 @@ def _load_request(spec: RecipeSpec, runtime: Runtime) -> Encoder:
 
 
 def _computed(spec: RecipeSpec, runtime: Runtime) -> Encoder:
+    speed: Speed | None = require("parts", "speed", "runtime openvino") if runtime.name == "openvino" else None
     encoder = _load(spec, runtime)
-    if runtime.name == "openvino":
-        from indexer.encoders.compilation.export import compile_in_cache
-
-        return CompiledEncoder.open(compile_in_cache(encoder, runtime.precision))
-    return encoder
+    return encoder if speed is None else speed.compiled(encoder, runtime.precision)
 
 
 def _spec(model: str | Path | RecipeSpec | Recipe) -> RecipeSpec:
@@ -182,7 +177,8 @@ def _load(spec: RecipeSpec, runtime: Runtime) -> Encoder:
 
 
 def _load_files(spec: RecipeSpec, runtime: Runtime) -> Encoder:
-    named_runtime()  # Raises for an unknown runtime now, before the model is loaded, and not in the middle of a run.
+    if named_runtime() == "openvino":  # Raises for an unknown runtime now, and not in the middle of a run.
+        require("parts", "speed", f"{RUNTIME_VARIABLE}=openvino")
     checkpoint = Checkpoint(spec, runtime.trust_remote_code)
     place = checkpoint.transformer
     raw = spec.pooling is not None or spec.layers is not None
@@ -191,7 +187,8 @@ def _load_files(spec: RecipeSpec, runtime: Runtime) -> Encoder:
     if (static := _load_static(checkpoint, runtime)) is not None:
         return static
     if place is not None and (file := onnx_file(checkpoint.folder)) is not None:
-        return _load_onnx(checkpoint, place, file, runtime.precision)
+        onnx: Speed = require("parts", "speed", f"model {spec.model!r}, which has only ONNX files,")
+        return onnx.load_onnx(checkpoint, place, file, runtime.precision)
     device = choose_device(runtime.device)
     if place is None or not (raw or plain_transformer(place)):
         return _load_fallback(checkpoint, runtime.precision, device)
@@ -207,7 +204,8 @@ def _load_files(spec: RecipeSpec, runtime: Runtime) -> Encoder:
     recipe = checkpoint.recipe(width, limit, *(() if own_modules else (head.layers, head.combine, head.poolings[0])))
     tokenizer = Tokenizer(checkpoint.tokenizer_json(place), limit, *checkpoint.prompts)
     switching = runtime.name == "auto" and device == "cpu"
-    alternative = OpenvinoForDocuments(runtime.precision) if switching else None
+    speed: Speed | None = find("parts", "speed") if switching else None
+    alternative = None if speed is None else speed.alternative(runtime.precision)
     return TorchEncoder(recipe, tokenizer, transformer, head, place, device, runtime.trust_remote_code, alternative)
 
 
@@ -217,69 +215,26 @@ def _load_static(checkpoint: Checkpoint, runtime: Runtime) -> StaticEncoder | No
     if place is None:
         return None
     table = read_table(place)
-    _require_float32(checkpoint, runtime.precision)
+    checkpoint.require_float32(runtime.precision)
     limit = checkpoint.limit_up_to(None)
     recipe = checkpoint.recipe(table.shape[1], limit)
     tokenizer = Tokenizer(checkpoint.tokenizer_json(place), limit, *checkpoint.prompts, special_tokens=False)
     return StaticEncoder(recipe, tokenizer, table)
 
 
-def _load_onnx(checkpoint: Checkpoint, place: Path, file: Path, precision: Precision) -> OnnxEncoder:
-    """Load a model whose folder has only ONNX files."""
-    import openvino
-
-    from indexer.encoders.compilation.graph import onnx_graph, pools_itself
-
-    _require_float32(checkpoint, precision)
-    spec = checkpoint.spec
-    config = read_json(place / "config.json", {})
-    last = int(config.get("num_hidden_layers") or config.get("n_layers") or 0)
-    if spec.layers not in (None, (-1,), (last,)) or spec.pooling == "pooler":
-        raise ModelError(f"model {spec.model!r} has only ONNX files, which show the last layer alone: leave layers out")
-    # The recipe of such a model names a pooling that nobody has asked for.
-    if spec.pooling is not None and not spec.stored and pools_itself(file):
-        raise ModelError(
-            f"model {spec.model!r} has only ONNX files, which pool by themselves: leave the pooling out, or fetch its "
-            "weights"
-        )
-    own = read_head(checkpoint.folder, last, spec.route) if (checkpoint.folder / "modules.json").exists() else None
-    if own is not None and (own.dense or len(own.poolings) > 1):
-        raise ModelError(f"model {spec.model!r} has only ONNX files and more modules than pooling: fetch its weights")
-    pooling = spec.pooling or (own.poolings[0] if own else known_pooling(spec.model, checkpoint.folder))
-    width = int(onnx_graph(file, pooling, None).output(0).get_partial_shape()[1].get_length())
-    own_modules = own is not None and spec.pooling is None
-    positions = min(int(config.get("max_position_embeddings") or MAX_POSITIONS), MAX_POSITIONS)
-    limit = checkpoint.limit(place, positions - from_padding(config))
-    recipe = checkpoint.recipe(width, limit, *(() if own_modules else ((last,), "mean", pooling)))
-    tokenizer = Tokenizer(checkpoint.tokenizer_json(place), limit, *checkpoint.prompts)
-    graph = onnx_graph(file, pooling, recipe.dimensions)
-    settings = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
-    return OnnxEncoder(recipe, tokenizer, openvino.Core().compile_model(graph, "CPU", settings), file, pooling)
-
-
 def _load_fallback(checkpoint: Checkpoint, precision: Precision, device: str) -> Encoder:
     """Load a model whose modules likewise does not know through sentence-transformers."""
-    _require_float32(checkpoint, precision)
+    checkpoint.require_float32(precision)
     return open_sentence_transformer(checkpoint, device)
-
-
-def _require_float32(checkpoint: Checkpoint, precision: Precision) -> None:
-    if precision not in ("auto", "float32"):
-        raise ModelError(
-            f"model {checkpoint.spec.model!r} has modules that run only in float32, not in {precision}: "
-            "leave precision out"
-        )
 
 
 @lru_cache(maxsize=4)  # Recipes of one model share the transformer. Models are large, so only a few are kept.
 def _transformer(
     place: Path, fingerprint: str, dtype: torch.dtype, device: str, trust_remote_code: bool
 ) -> Transformer:
-    from indexer.encoders.torch import automodel, native
-
-    if device == "cpu" and native.settings(place) is not None:
-        return native.Native(place, dtype)
-    return automodel.AutoModel(place, dtype, device, trust_remote_code)
+    speed: Speed | None = find("parts", "speed") if device == "cpu" else None
+    quick = None if speed is None else speed.transformer(place, dtype)
+    return AutoModel(place, dtype, device, trust_remote_code) if quick is None else quick
 
 
 def _raw_head(spec: RecipeSpec, transformer: Transformer) -> Head:

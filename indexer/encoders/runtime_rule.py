@@ -5,15 +5,10 @@ documents.py follows the rule; `likewise doctor` prints the choice and the reaso
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 from indexer.encoders.machine.hardware import Precision, cpu_features
-from indexer.encoders.machine.runtime import RUNTIME_NAMES, RuntimeName
-from indexer.errors import BadInput
-
-RUNTIME_VARIABLE = "LIKEWISE_RUNTIME"
-"""Environment variable that names the runtime for documents and overrides the rule."""
+from indexer.encoders.machine.runtime import RUNTIME_VARIABLE, RuntimeName, named_runtime
 
 REPAYING_TEXTS = 2_000
 """Number of texts after which OpenVINO has repaid compiling the model. torch embeds the first 2,000 texts of an
@@ -65,16 +60,3 @@ def choose_runtime(precision: Precision, device: str) -> Choice:
         return Choice("torch", "this CPU has AMX for bfloat16")
     first = f"{REPAYING_TEXTS:,} texts, or {REPAYING_KEPT_TEXTS} if the model is compiled"
     return Choice("openvino", f"this CPU has no AMX for bfloat16; torch embeds a run's first {first}")
-
-
-def named_runtime() -> RuntimeName:
-    """Return the runtime that LIKEWISE_RUNTIME names, or "auto".
-
-    Raises:
-        BadInput: it names something other than torch, openvino or auto.
-    """
-    word = os.environ.get(RUNTIME_VARIABLE) or "auto"
-    for runtime in RUNTIME_NAMES:
-        if word == runtime:
-            return runtime
-    raise BadInput(f"{RUNTIME_VARIABLE} is {word!r}: set it to {', '.join(RUNTIME_NAMES)}, or remove it")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from indexer import doors
 from indexer.encoders.openvino.files import damage
-from indexer.errors import IndexDamaged, ModelError
+from indexer.errors import BadInput, IndexDamaged, ModelError
 from indexer.settings import Meaning
 from indexer.stores.addresses.side_index import describe_side_index, unreadable
 from indexer.stores.port import CheckReport
@@ -70,6 +70,6 @@ def _with_the_rest(store: Store, report: CheckReport, compile_again: Callable[[]
         try:
             compile_again()
             return replace(report, notes=("compiled the encoder again", *report.notes))
-        except ModelError as error:
+        except (BadInput, ModelError) as error:
             problem = f"{problem}, which failed: {error}"
     return replace(report, problems=(*report.problems, problem))

@@ -14,9 +14,8 @@ from types import TracebackType
 from typing import Self
 
 from indexer.encoders import Encoder, Recipe, RecipeSpec, get_encoder
-from indexer.encoders.recipes.port import loaded, of_role
 from indexer.encoders.registry import Model
-from indexer.errors import BadInput, ModelError
+from indexer.errors import BadInput
 from indexer.indexing.batches import ChangedDocument, Incoming, Pending, Prepared, diff, finish, refuse_unembedded
 from indexer.indexing.context import Context
 from indexer.indexing.embedder import Embedder, Workers
@@ -133,21 +132,6 @@ class IndexCore:
             missing = "holds your own vectors and has no model: there is nothing to load or compile"
             raise BadInput(f"{self.address}: {missing}")
         return self._embedding.encoder
-
-    def compile(self) -> None:
-        """Write the encoder as a graph; errors are those of `Index.compile`."""
-        if reason := self.nothing_to_compile():
-            raise ModelError(f"{self.address}: there is nothing to compile: {reason}")
-        from indexer.encoders.compilation.export import compile_encoder
-
-        with self.writer():
-            compile_encoder(loaded(of_role(self.encoder, "query")), self.store.artifacts())
-
-    def nothing_to_compile(self) -> str:
-        """Return why the encoder of questions needs no graph; nothing if it needs one."""
-        if self.recipe is None or self.recipe.remote is None:
-            return ""
-        return f"its model is behind {self.recipe.model}"
 
     @property
     def batch_characters(self) -> int:

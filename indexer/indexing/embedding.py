@@ -14,12 +14,14 @@ from os import PathLike, fspath
 
 import numpy as np
 
+from indexer.doors import find
 from indexer.encoders import Encoder, Recipe, RecipeSpec, get_encoder
 from indexer.encoders.recipes.locate import DEFAULT_MODEL
 from indexer.encoders.recipes.port import loaded, of_role
 from indexer.encoders.recipes.recipe import scheme_of
 from indexer.encoders.registry import KnownModels
 from indexer.encoders.tokens.batching import watching
+from indexer.encoders.torch.quicker import Speed
 from indexer.errors import BadInput, NothingKnown, TextTooLong
 from indexer.indexing.new_index import NewIndex
 from indexer.listener import SILENT, Collecting, Listener
@@ -132,13 +134,13 @@ class Embedding:
     def _ready(self, encoder: Encoder, *, listener: Listener, counter: _Counter) -> Encoder:
         """Return the encoder for a batch of passages. Behind an endpoint there is no runtime to choose."""
         if encoder.recipe.remote is None:
-            from indexer.encoders.documents import for_documents, ignored_override
-
             encoder = loaded(of_role(encoder, "document"))
-            if not self._override_told and (message := ignored_override(encoder)):
-                self._override_told = True
-                listener.note(message)
-            encoder = for_documents(encoder, listener=listener)
+            speed: Speed | None = find("parts", "speed")
+            if speed is not None:
+                if not self._override_told and (message := speed.ignored_override(encoder)):
+                    self._override_told = True
+                    listener.note(message)
+                encoder = speed.for_documents(encoder, listener=listener)
         counter.begin()
         return encoder
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from indexer import doors
 from indexer.encoders import steady
 from indexer.errors import BadInput, ModelError
+from indexer.indexing.compiler import Compiler
 from indexer.indexing.core import IndexCore
 from indexer.indexing.ingest import Run, Summary
 from indexer.indexing.prune import Lost, find_lost
@@ -96,39 +97,14 @@ def after_embedding(index: IndexCore, writer: Writer) -> list[str]:
         renew(index.store, index.context.cached(steady(index.encoder)))
     except ModelError as error:  # possible where every passage came with its vectors
         return [f"{error}: the vectors are stored, but searches will not say when nothing answers"]
-    if reason := index.nothing_to_compile():
-        if not _settled(index):
-            writer.change(lambda settings: replace(settings, uncompiled=reason))
-        return []
-    index.context.listener.step("compiling the encoder, so that questions are quick")
-    return _compile(index, writer)
+    compiler: Compiler | None = doors.find("parts", "speed")
+    return [] if compiler is None else compiler.compile_new(index, writer)
 
 
 def is_unfinished(index: IndexCore) -> bool:
     """Return whether the run that embedded these documents was interrupted before its end."""
+    compiler: Compiler | None = doors.find("parts", "speed")
+    if compiler is None or compiler.is_settled(index):
+        return False
     with index.store.snapshot() as snapshot:
-        return not _settled(index) and snapshot.documents > 0
-
-
-def _settled(index: IndexCore) -> bool:
-    """Return whether the encoder was compiled, or could not be."""
-    return index.store.artifacts().exists() or bool(index.stored_settings().uncompiled)
-
-
-def _compile(index: IndexCore, writer: Writer) -> list[str]:
-    """Compile the encoder unless this was tried before. If it fails, record the reason and return a note."""
-    if _settled(index):
-        return []
-    artifacts, cache = index.store.artifacts(), index.context.cache
-    assert index.recipe is not None
-    if cache is not None and cache.take_compiled(index.recipe.for_questions, artifacts):
-        return []
-    try:
-        index.compile()
-        if cache is not None:
-            cache.keep_compiled(index.recipe.for_questions, artifacts)
-    except ModelError as error:
-        reason = f"{error}: a question will take some seconds"
-        writer.change(lambda settings: replace(settings, uncompiled=reason))
-        return [reason]
-    return []
+        return snapshot.documents > 0

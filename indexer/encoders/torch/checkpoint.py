@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from indexer.encoders.machine.hardware import Precision
 from indexer.encoders.recipes.locate import (
     find_model,
     fingerprint,
@@ -151,6 +152,14 @@ class Checkpoint:
                 f"{place} holds no tokenizer that likewise can use ({type(error).__name__}): fetch it again"
             ) from error
         return text
+
+    def require_float32(self, precision: Precision) -> None:
+        """Raise ModelError if a precision is requested of a model whose modules run only in float32."""
+        if precision not in ("auto", "float32"):
+            raise ModelError(
+                f"model {self.spec.model!r} has modules that run only in float32, not in {precision}: "
+                "leave precision out"
+            )
 
     def recipe(
         self,

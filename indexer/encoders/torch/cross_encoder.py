@@ -1,7 +1,7 @@
 """Cross-encoders, which read question and passage together and return one score.
 
-sentence-transformers loads them, reads pairs as tokens, and computes the head. On a CPU native.py computes the hidden
-states that the head reads, if it can, without padding.
+sentence-transformers loads them, reads pairs as tokens, and computes the head. On a CPU the part `speed` computes the
+hidden states that the head reads, if it can.
 """
 
 from __future__ import annotations
@@ -9,19 +9,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from functools import cache
-from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from indexer.doors import find
 from indexer.encoders.machine.hardware import Precision, choose_device, choose_dtype
 from indexer.encoders.recipes.locate import find_model, read_json
-from indexer.encoders.torch import native
 from indexer.encoders.torch.automodel import cannot_load, quiet
-from indexer.encoders.torch.pooling import Packed
+from indexer.encoders.torch.quicker import Speed
 from indexer.errors import ModelError
-
-if TYPE_CHECKING:
-    import torch
 
 Scorer = Callable[[str, Sequence[str]], Sequence[float]]
 """Takes a question and texts, returns one score per text; higher is better."""
@@ -50,8 +46,8 @@ def cross_encoder(model: str, precision: Precision = "float32") -> CrossEncoderS
     """Return the cross-encoder of a name or folder; a process loads it once.
 
     Args:
-        precision: of the hidden states on a CPU; the head computes in float32. bfloat16 is about twice as fast,
-            and changes the order of hits whose scores are close (docs/speed.md).
+        precision: of the hidden states that the part `speed` computes on a CPU; the head computes in float32. bfloat16
+            is about twice as fast, and changes the order of hits whose scores are close (docs/speed.md).
 
     Raises:
         ModelError: the model is not found, cannot be loaded, or gives more than one score per pair.
@@ -80,57 +76,10 @@ def _load(model: str, precision: Precision) -> CrossEncoderScorer:
         raise ModelError(
             f"reranker {model!r} gives {loaded.num_labels} scores per pair, and ranking needs one: name another"
         )
-    if loaded.device.type == "cpu":
-        compute_natively(loaded, choose_dtype(precision, "cpu"))
+    speed: Speed | None = find("parts", "speed")
+    if speed is not None and loaded.device.type == "cpu":
+        speed.quicken(loaded, choose_dtype(precision, "cpu"))
     return CrossEncoderScorer(loaded)
-
-
-def compute_natively(model: Any, dtype: torch.dtype) -> None:
-    """Let native.py compute the hidden states of a CrossEncoder, if it can; the head stays as it is, in float32."""
-    from transformers.modeling_outputs import BaseModelOutputWithPooling
-
-    from indexer.encoders.torch.encoder import CPU_BATCH_TOKENS, run_in_batches
-
-    classifier = model.model
-    folder = Path(classifier.name_or_path)
-    if (
-        not type(classifier).__name__.endswith("ForSequenceClassification")
-        or model.tokenizer.padding_side != "right"
-        or (folder / "adapter_config.json").exists()
-        or native.settings(folder) is None
-    ):
-        return
-    transformer, body = native.Native(folder, dtype), classifier.base_model
-    pooler = getattr(body, "pooler", None)
-    for name in [name for name, _ in body.named_children() if name != "pooler"]:
-        setattr(body, name, None)  # This frees weights that are in memory twice until here.
-
-    def forward(
-        input_ids: torch.Tensor,
-        attention_mask: torch.Tensor | None = None,
-        token_type_ids: torch.Tensor | None = None,
-        **_: Any,
-    ) -> BaseModelOutputWithPooling:
-        import torch
-
-        real = torch.ones_like(input_ids).bool() if attention_mask is None else attention_mask.bool()
-        rows = [range(length) for length in real.sum(1).tolist()]
-        states = torch.zeros(*input_ids.shape, transformer.hidden)
-
-        def run(order: list[int]) -> None:
-            runs = [(len(list(same)), length) for length, same in groupby(len(rows[text]) for text in order)]
-            with torch.inference_mode():
-                number, place = real[order].nonzero(as_tuple=True)
-                text = torch.tensor(order)[number]
-                segments = None if token_type_ids is None else token_type_ids[text, place]
-                batch = Packed(input_ids[text, place], runs, segments)
-                states[text, place] = transformer.states(batch, [transformer.layers])[transformer.layers].float()
-
-        run_in_batches(run, rows, CPU_BATCH_TOKENS, "cpu")
-        return BaseModelOutputWithPooling(states, None if pooler is None else pooler(states))
-
-    body.forward = forward
-    classifier.float()
 
 
 def _scores_pairs(folder: Path) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,7 +19,7 @@ from indexer.encoders.machine.hardware import cpu_features
 from indexer.encoders.recipes.locate import read_json
 from indexer.encoders.torch.automodel import MAX_POSITIONS, from_padding
 from indexer.encoders.torch.pooling import Packed
-from indexer.encoders.torch.weights import load_weights, weight_names, weight_shards
+from indexer.encoders.torch.weights import load_weights, unpickled, weight_shards
 from indexer.errors import ModelError
 
 if TYPE_CHECKING:
@@ -194,7 +195,7 @@ def settings(folder: Path) -> dict[str, Any] | None:
         or any(map(config.get, _UNKNOWN))
         or type(config.get("layer_norm_eps", 0.0)) is not float
         or (config.get("type_vocab_size") == 0 and config["model_type"] != "gte")
-        or ((names := weight_names(folder)) and not any(name.endswith(query) for name in names))
+        or ((names := _weight_names(folder)) and not any(name.endswith(query) for name in names))
     ):
         return None
     if architecture.embeddings[2]:
@@ -213,6 +214,21 @@ def settings(folder: Path) -> dict[str, Any] | None:
         return None
     reaches = _reaches(config)
     return None if reaches is None else {**config, "reaches": reaches}
+
+
+def _weight_names(folder: Path) -> set[str]:
+    """Return the names of the weights. Damaged files have none."""
+    from safetensors import safe_open
+
+    names: set[str] = set()
+    for file in weight_shards(folder):
+        with suppress(Exception):  # Whoever loads the weights reports the damage.
+            if file.suffix == ".safetensors":
+                with safe_open(file, "pt") as opened:
+                    names.update(opened.keys())
+            else:
+                names.update(unpickled(file, "meta"))
+    return names
 
 
 class Native:

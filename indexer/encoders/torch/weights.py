@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zipfile
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,21 +24,6 @@ def weight_shards(folder: Path) -> list[Path]:
     return []
 
 
-def weight_names(folder: Path) -> set[str]:
-    """Return the names of the weights. Damaged files have none."""
-    from safetensors import safe_open
-
-    names: set[str] = set()
-    for file in weight_shards(folder):
-        with suppress(Exception):  # Whoever loads the weights reports the damage.
-            if file.suffix == ".safetensors":
-                with safe_open(file, "pt") as opened:
-                    names.update(opened.keys())
-            else:
-                names.update(_unpickled(file, "meta"))
-    return names
-
-
 def load_weights(folder: Path) -> dict[str, torch.Tensor]:
     """Return the weights by name. Files of pickle are read without running code that they may hold.
 
@@ -51,13 +35,14 @@ def load_weights(folder: Path) -> dict[str, torch.Tensor]:
     weights: dict[str, torch.Tensor] = {}
     for file in weight_shards(folder):
         try:
-            weights |= load_file(file) if file.suffix == ".safetensors" else _unpickled(file, "cpu")
+            weights |= load_file(file) if file.suffix == ".safetensors" else unpickled(file, "cpu")
         except Exception as error:
             raise ModelError(f"weights {file} cannot be loaded: they are damaged; fetch the model again") from error
     return weights
 
 
-def _unpickled(file: Path, device: str) -> dict[str, torch.Tensor]:
+def unpickled(file: Path, device: str) -> dict[str, torch.Tensor]:
+    """Return the weights of a file of pickle on a device, without running code that it may hold."""
     import torch
 
     mapped = zipfile.is_zipfile(file)  # Files that torch wrote before 2020 cannot be mapped.

@@ -23,11 +23,12 @@ def compile_command(path: str, trust_remote_code: bool, no_wait: bool, as_json: 
     from indexer.encoders.machine.runtime import Runtime
     from indexer.indexing.context import Context
     from indexer.indexing.core import IndexCore
+    from indexer.indexing.speed import SPEED
     from search.cli.terminal.progress import Console
 
     context = Context(Runtime(trust_remote_code=trust_remote_code), listener=Console(), wait=not no_wait)
     with IndexCore.open(path, context=context) as index, index.writer():
-        index.compile()
+        SPEED.compile_index(index)
         folder = index.store.artifacts()
     size = sum(file.stat().st_size for file in folder.iterdir())
     if as_json:
