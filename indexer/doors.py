@@ -91,7 +91,7 @@ def find(group: Group, name: str) -> Any | None:
         ImportError: the part is there, and a package that it needs is not.
     """
     if (place := TABLE[group].get(name)) is None:
-        place = _entry_points(group).get(name)
+        place = None if group == "parts" else _entry_points(group).get(name)
         return None if place is None else _load(place)
     try:
         return _load(place)

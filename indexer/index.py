@@ -138,6 +138,8 @@ class Index:
             RecipeMismatch: the index was made with another model or with other settings.
             BadInput: with `create`, something that is not an index is there, or the settings do not fit the model.
         """
+        if unknown := options.keys() - NewIndexOptions.__annotations__.keys():
+            raise TypeError(f"Index.open() got an unexpected keyword argument {min(unknown)!r}")
         wanted = NewIndex(**options)
         if create and not is_store(path):
             try:

@@ -92,13 +92,11 @@ class Fused:
     Attributes:
         scores: sum of the two contributions (candidates,).
         dense, words: contribution of the cosine and of BM25 (candidates,).
-        weight: weight of the words, 0 to 1; the cosine has the rest.
     """
 
     scores: Scores
     dense: Scores
     words: Scores
-    weight: float
 
 
 def fuse(z_scores: Scores, words: NDArray[np.floating], weight: float) -> Fused:
@@ -110,7 +108,7 @@ def fuse(z_scores: Scores, words: NDArray[np.floating], weight: float) -> Fused:
         weight: weight of the words, as `words_weight` returns it.
     """
     dense, lexical = (1 - weight) * z_scores, weight * words.astype(np.float64)
-    return Fused(dense + lexical, dense, lexical, weight)
+    return Fused(dense + lexical, dense, lexical)
 
 
 def words_weight(z_scores: Scores, words: NDArray[np.floating], terms: int, words_bias: float = 0.0) -> float:

@@ -16,7 +16,13 @@ from indexer.errors import ModelError, to_install
 
 
 class Loader(Protocol):
-    """Loads the models of a scheme. A subclass must have `load`. Encoders of a loader are never compiled."""
+    """Loads the models of a scheme. A subclass must have `load`. Encoders of a loader are never compiled.
+
+    Attributes:
+        uses_runtime: whether encoders differ by the runtime that is asked for.
+    """
+
+    uses_runtime: bool = True
 
     def load(self, spec: RecipeSpec, runtime: Runtime) -> Encoder:
         """Return the encoder of a model that somebody names.

@@ -149,7 +149,8 @@ def _get_stored(recipe: Recipe, runtime: Runtime) -> Encoder:
 
 def _get_opened(loader: Loader, recipe: Recipe, runtime: Runtime) -> Encoder:
     """Return the process's encoder of a model that has a loader; the first call opens it."""
-    key = f"{_key(recipe, runtime)} {recipe.model}"  # One model may be at several addresses, and each must be allowed.
+    chosen = _key(recipe, runtime) if loader.uses_runtime else recipe.identity
+    key = f"{chosen} {recipe.model}"  # One model may be at several addresses, and each must be allowed.
     with _lock:
         encoder = _loaded.get(key)
     if encoder is None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from indexer import doors
 from indexer.encoders.openvino.files import damage
-from indexer.errors import BadInput, IndexDamaged, ModelError
+from indexer.errors import IndexDamaged, ModelError, to_install
 from indexer.settings import Meaning
 from indexer.stores.addresses.side_index import describe_side_index, unreadable
 from indexer.stores.port import CheckReport
@@ -66,10 +66,12 @@ def _with_the_rest(store: Store, report: CheckReport, compile_again: Callable[[]
     problem = damage(store.artifacts())
     if problem is None:
         return report
-    if compile_again is not None:
+    if compile_again is not None and doors.find("parts", "speed") is None:
+        problem = f"{problem}, which needs a part of likewise that is not installed (speed): {to_install()}"
+    elif compile_again is not None:
         try:
             compile_again()
             return replace(report, notes=("compiled the encoder again", *report.notes))
-        except (BadInput, ModelError) as error:
+        except ModelError as error:
             problem = f"{problem}, which failed: {error}"
     return replace(report, problems=(*report.problems, problem))

@@ -31,7 +31,8 @@ class FirstDocuments:
             return []
         self._is_model_noted = True
         with self._store.snapshot() as snapshot:
-            return [] if snapshot.passages else self._told(model_notes(recipe, passages.max_tokens))
+            is_new = not snapshot.passages
+        return self._told(model_notes(recipe, passages.max_tokens)) if is_new else []
 
     def read_languages(
         self, documents: Sequence[Document], *, more_follow: bool, settle: Callable[[str], None]

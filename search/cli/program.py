@@ -63,7 +63,7 @@ class _LazyGroup(click.Group):
     """Imports a command's file when the command is called or described. Commands of missing parts are left out."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for name in (*COMMANDS, *_of_others()) if self.get_command(ctx, name)]
+        return [*COMMANDS, *_of_others()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         command: click.Command | None = doors.find("commands", cmd_name)
@@ -83,13 +83,18 @@ class _LazyGroup(click.Group):
         """Write the groups with the first sentence of each command's help, which click would cut to one line."""
         others = _of_others()
         for title, names in {**GROUPS, **({"Of other packages": others} if others else {})}.items():
-            commands = {name: command for name in names if (command := self.get_command(ctx, name))}
-            if commands:
+            rows = [(f"{name:<{_LONGEST_NAME}}", text) for name in names if (text := self._summary(ctx, name))]
+            if rows:
                 with formatter.section(title):
-                    lines = (
-                        (f"{name:<{_LONGEST_NAME}}", each.get_short_help_str(200)) for name, each in commands.items()
-                    )
-                    formatter.write_dl(list(lines))
+                    formatter.write_dl(rows)
+
+    def _summary(self, ctx: click.Context, name: str) -> str:
+        """Return a sentence on a command; nothing if its part is missing. A broken package must not end the help."""
+        try:
+            command = self.get_command(ctx, name)
+        except (ImportError, AttributeError) as error:
+            return f"Cannot be loaded ({error})."
+        return command.get_short_help_str(limit=200) if command else ""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args[:1] == ["help"]:

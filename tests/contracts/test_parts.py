@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pytest
 from source_imports import MODULES, ROOT, edges
 from test_rooms import circles
+
+from indexer import BadInput, doors
 
 DRAWN = tomllib.loads((ROOT / "tests" / "contracts" / "parts.toml").read_text(encoding="utf-8"))
 PARTS: Mapping[str, Mapping[str, list[str]]] = DRAWN["parts"]
@@ -73,8 +76,6 @@ def test_parts_import_each_other_in_no_circle_except_what_is_listed() -> None:
 
 
 def test_a_door_gives_what_its_table_names_and_nothing_if_the_part_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from indexer import BadInput, doors
-
     table = {"parts": {"here": "indexer.errors:count_of", "whole": "indexer.errors", "gone": "likewise.gone.door:open"}}
     monkeypatch.setattr(doors, "TABLE", {**doors.TABLE, **table})
     assert doors.find("parts", "here")(2, "part") == "2 parts"
@@ -85,9 +86,20 @@ def test_a_door_gives_what_its_table_names_and_nothing_if_the_part_is_missing(mo
         doors.require("parts", "gone", "asking")
 
 
-def test_a_package_that_a_part_needs_and_that_is_missing_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    from indexer import doors
+@pytest.mark.parametrize(("group", "name"), [(group, name) for group, table in doors.TABLE.items() for name in table])
+def test_every_place_of_the_table_gives_something(group: doors.Group, name: str) -> None:
+    """A place that is wrong would count as a missing part."""
+    assert doors.find(group, name) is not None
 
-    monkeypatch.setattr(doors, "TABLE", {**doors.TABLE, "parts": {"json": "json:no_such_name"}})
+
+def test_a_package_that_a_part_needs_and_that_is_missing_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "half_a_part.py").write_text("import no_such_package")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    table = {"whole": "half_a_part", "name": "json:no_such_name"}
+    monkeypatch.setattr(doors, "TABLE", {**doors.TABLE, "parts": table})
+    with pytest.raises(ModuleNotFoundError, match="no_such_package"):
+        doors.find("parts", "whole")
     with pytest.raises(AttributeError):
-        doors.find("parts", "json")
+        doors.find("parts", "name")

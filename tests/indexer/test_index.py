@@ -433,6 +433,11 @@ def test_info_counts(index: Index) -> None:
     assert info.fields == {"tags": ("text",), "year": ("number",)}
 
 
+def test_an_option_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"^Index\.open\(\) got an unexpected keyword argument 'depth'$"):
+        Index.open(tmp_path / "x.index", create=True, depth=2)  # type: ignore[call-arg]
+
+
 @pytest.mark.parametrize("other", ["replaced", "removed", "updated"])
 def test_what_another_writer_did_between_comparing_and_committing_is_seen(
     index: Index, encoder: Any, monkeypatch: pytest.MonkeyPatch, other: str

@@ -12,13 +12,15 @@ from indexer.encoders.recipes.recipe import Recipe, RecipeSpec
 
 
 class EndpointLoader(Loader):
-    """Loads models behind an endpoint."""
+    """Loads models behind an endpoint, which chooses its own runtime."""
+
+    uses_runtime = False
 
     def load(self, spec: RecipeSpec, runtime: Runtime) -> Encoder:
         return connect(spec, runtime)
 
     def open(self, recipe: Recipe, runtime: Runtime) -> Encoder:
-        return open_remote(recipe)  # The endpoint chooses its runtime.
+        return open_remote(recipe)
 
     def stored_name(self, model: str) -> str:
         return str(EndpointAddress.parse(model))

@@ -32,6 +32,9 @@ _PASSWORD = re.compile(
 )
 """A password in the URI of a database. A password with an @ or a slash is not valid in a URI, but it is found too."""
 
+_SCHEME = re.compile(r"(?!https?:)([a-z][a-z0-9+.-]*)://")
+"""The scheme of an address. A question may hold the address of a page, which is no index."""
+
 _FIRST_PARAMETERS = re.compile(r"(?<=[?&])(?:(?:ssl)?password=[^&\s]*&)+")
 _LAST_PARAMETERS = re.compile(r"[?&](?:ssl)?password=[^&\s]*")
 
@@ -44,8 +47,8 @@ def is_uri(address: str | PathLike[str]) -> bool:
     """
     if not isinstance(address, str):
         return False
-    scheme, mark, _ = address.partition("://")
-    if mark and doors.is_given("engines", scheme):
+    scheme = _SCHEME.match(address)
+    if scheme is not None and doors.is_given("engines", scheme[1]):
         return True
     if _MISWRITTEN.match(address) or len(_KEYWORDS.findall(address)) > 1:
         raise BadInput(

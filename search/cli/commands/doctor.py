@@ -110,7 +110,6 @@ def _versions() -> Iterator[Finding]:
 
 def _processor() -> Iterator[Finding]:
     """Yield the findings that decide how fast a model runs."""
-    from indexer.doors import find
     from indexer.encoders.machine.hardware import choose_device, choose_dtype, cores, cpu_features, cpu_name
 
     yield Finding("cpu", f"{cpu_name()}, {count_of(cores(), 'core')} for this process")
@@ -130,7 +129,7 @@ def _processor() -> Iterator[Finding]:
         why = "this CPU has neither AMX nor AVX512-BF16"
     yield Finding("precision", f"{dtype} on {device}: {why}")
     try:
-        choice = None if (speed := find("parts", "speed")) is None else speed.choose_runtime("auto", device)
+        choice = None if (speed := doors.find("parts", "speed")) is None else speed.choose_runtime("auto", device)
     except LikewiseError as error:
         yield Finding("runtime", in_shell(error), problem=True)
     else:
@@ -216,7 +215,6 @@ def _configuration() -> Iterator[Finding]:
 
 def _index(address: str) -> Iterator[Finding]:
     """Yield the fast parts of `likewise check`, and whether its model is compiled."""
-    from indexer.doors import find
     from indexer.encoders.openvino.files import damage
     from indexer.stores.addresses.open import open_store
 
@@ -251,7 +249,9 @@ def _index(address: str) -> Iterator[Finding]:
         elif artifacts.exists():
             yield Finding("encoder", "compiled, so that a question loads no torch")
         else:
-            reason = settings.uncompiled or ("no run has ended yet" if find("parts", "speed") else "no part compiles")
+            reason = settings.uncompiled or (
+                "no run has ended yet" if doors.find("parts", "speed") else "no part compiles"
+            )
             yield Finding("encoder", f"not compiled ({reason})")
     missing = [source.argument for source in settings.sources if not _can_exist(source.argument)]
     if missing:

@@ -49,9 +49,9 @@ class VectorOptions(NewIndex):
         from indexer.indexing.embedding import settings_of_new
 
         self._name_host()
-        language = self.language or (None if like is None or like.settings.language_open else like.settings.language)
         if self.own_vectors:
-            return settings_of_new(None, replace(self, language=language))
+            return settings_of_new(None, self)
+        language = self.language or (None if like is None or like.settings.language_open else like.settings.language)
         settings = like.settings.passages if like is not None else None
         tokens, overlap = self.max_tokens, self.overlap
         if overlap is None and settings and tokens is None:
