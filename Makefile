@@ -27,11 +27,12 @@ test: $(READY)          ## the default suite, a few minutes on two cores
 test-slow: $(READY)     ## what the default suite leaves out
 	$(BIN)/python -m pytest -m slow -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-check: $(READY)         ## lint, format, types, and the site without a warning
+check: $(READY)         ## lint, format, types, lines per part, and the site without a warning
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pyright --pythonpath $(BIN)/python
+	PYTHONPATH=tests $(BIN)/python tests/contracts/part_lines.py
 	$(BIN)/mkdocs build --strict --quiet
 
 bench: $(READY)         ## the measured tables of README and docs

@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from source_imports import MODULES, ROOT, edges
@@ -14,7 +15,7 @@ from test_rooms import circles
 from indexer import BadInput, doors
 
 DRAWN = tomllib.loads((ROOT / "tests" / "contracts" / "parts.toml").read_text(encoding="utf-8"))
-PARTS: Mapping[str, Mapping[str, list[str]]] = DRAWN["parts"]
+PARTS: Mapping[str, Mapping[str, Any]] = DRAWN["parts"]
 EXCEPTIONS: Mapping[str, list[str]] = DRAWN["exceptions"]
 ENGINE = "engine"
 DOORS = "indexer.doors"
@@ -103,3 +104,11 @@ def test_a_package_that_a_part_needs_and_that_is_missing_is_an_error(
         doors.find("parts", "whole")
     with pytest.raises(AttributeError):
         doors.find("parts", "name")
+
+
+def test_no_part_is_above_its_ceiling(capsys: pytest.CaptureFixture[str]) -> None:
+    import part_lines
+
+    part_lines.main()
+    assert len(capsys.readouterr().out.splitlines()) == 1 + len(PARTS)
+    assert part_lines.code_lines('"""What."""\n\nx = 1  # why\n# how\ny = """\nz"""\n') == 3
