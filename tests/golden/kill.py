@@ -22,7 +22,6 @@ from said import Said
 from states import CYRILLIC, FIRST, GREEK, RECORDS, FolderState, GoldenState, blind_to, make_blind
 from word_encoder import WordEncoder
 
-import indexer.stores.postgres.engine
 from indexer import Index
 from indexer.encoders import registry
 from indexer.indexing.core import IndexCore
@@ -31,6 +30,7 @@ from indexer.stores.local import slots
 from indexer.stores.local.catalog.catalog import Catalog
 from indexer.stores.local.disk import failpoint
 from indexer.stores.local.writer import LocalWriter
+from indexer.stores.postgres import engine as postgres_engine
 from indexer.stores.postgres.writer import PostgresWriter
 from search.cli import main as program
 
@@ -134,7 +134,7 @@ def dropping(state: GoldenState) -> None:
         die()
 
     shutil.rmtree = half_removed
-    indexer.stores.postgres.engine.sweep = die
+    postgres_engine.sweep = die
     ok("migrate", state.address("x"), "--drop")
 
 
