@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -75,22 +75,28 @@ def test_failures_are_counted_when_they_change(
     ]
 
 
-def test_documents_without_a_source_are_named_once_until_their_number_changes(
-    likewise: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def scanned_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: str, gone: Sequence[str]) -> Path:
+    """Return a folder with a text per letter. A watch scans it, and again after each group of texts is gone."""
     folder = tmp_path / "notes"
     folder.mkdir()
-    for name in "abcde":
+    for name in names:
         (folder / f"{name}.txt").write_text(f"the moon {name}")
 
     def scans(watch: Watch) -> None:
         watch.scan()
-        for gone in ("a", None, "b"):
-            if gone is not None:
-                (folder / f"{gone}.txt").unlink()
+        for removed in gone:
+            for name in removed:
+                (folder / f"{name}.txt").unlink()
             watch.scan()
 
     monkeypatch.setattr(Watch, "run", scans)
+    return folder
+
+
+def test_documents_without_a_source_are_named_once_until_their_number_changes(
+    likewise: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = scanned_folder(tmp_path, monkeypatch, "abcde", ["a", "", "b"])
     said = likewise("watch", tmp_path / "x.index", folder)
     assert said.code == 0
     assert [line for line in said.err.splitlines() if "source" in line] == [
@@ -102,19 +108,7 @@ def test_documents_without_a_source_are_named_once_until_their_number_changes(
 def test_a_refused_prune_is_not_recommended(
     likewise: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path / "notes"
-    folder.mkdir()
-    for name in "abc":
-        (folder / f"{name}.txt").write_text(f"the moon {name}")
-
-    def scans(watch: Watch) -> None:
-        watch.scan()
-        for gone in ("ab", "c"):
-            for name in gone:
-                (folder / f"{name}.txt").unlink()
-            watch.scan()
-
-    monkeypatch.setattr(Watch, "run", scans)
+    folder = scanned_folder(tmp_path, monkeypatch, "abc", ["ab", "c"])
     said = likewise("watch", tmp_path / "x.index", folder, "--prune")
     warned = [line for line in said.err.splitlines() if "prun" in line]
     assert (said.code, len(warned)) == (0, 2)
