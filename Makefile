@@ -32,7 +32,7 @@ check: $(READY)         ## lint, format, types, lines per part, and the site wit
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pyright --pythonpath $(BIN)/python
-	$(BIN)/python tests/contracts/part_lines.py
+	$(BIN)/python tests/part_lines.py
 	$(BIN)/mkdocs build --strict --quiet
 
 bench: $(READY)         ## the measured tables of README and docs

@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
+from drawn_parts import DRAWN, ENGINE, OWNERS, PARTS, part_of
 from source_imports import MODULES, ROOT, edges
 from test_rooms import circles
 
 from indexer import BadInput, doors
 
-DRAWN = tomllib.loads((ROOT / "tests" / "contracts" / "parts.toml").read_text(encoding="utf-8"))
-PARTS: Mapping[str, Mapping[str, Any]] = DRAWN["parts"]
 EXCEPTIONS: Mapping[str, list[str]] = DRAWN["exceptions"]
-ENGINE = "engine"
 DOORS = "indexer.doors"
-
-OWNERS = {module: part for part, drawn in PARTS.items() for module in (*drawn["modules"], f"likewise.{part}")}
-
-
-def part_of(module: str) -> str:
-    """Return the part of a module: that of its nearest package which a part names."""
-    while module and module not in OWNERS:
-        module = module.rpartition(".")[0]
-    return OWNERS.get(module, ENGINE)
 
 
 def crossings() -> Iterator[tuple[str, str]]:

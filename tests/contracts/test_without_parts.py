@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Collection
 from pathlib import Path
 
 import pytest
+from drawn_parts import ENGINE, PARTS, copy_without, part_of
 from source_imports import MODULES, ROOT, edges
-from test_parts import ENGINE, OWNERS, PARTS, part_of
 
 pytestmark = pytest.mark.slow  # each part is deleted alone, and every other module imported in a process of its own
 
@@ -42,17 +41,6 @@ with Searcher("x.index", encoder) as searcher:
         print(mode, Path(searcher.search("bake bread", k=1, mode=mode)[0].uri).name)
     print(searcher.search("sea", where="year = 2024", mode="words")[0].uri)
 """
-
-
-def copied(folder: Path, parts: Collection[str]) -> None:
-    """Copy the three packages into a folder, without the modules of these parts."""
-    for room in ("indexer", "likewise", "search"):
-        shutil.copytree(ROOT / room, folder / room, ignore=shutil.ignore_patterns("__pycache__"))
-    for module, part in OWNERS.items():
-        if part in parts:
-            place = folder / module.replace(".", "/")
-            shutil.rmtree(place, ignore_errors=True)
-            place.with_suffix(".py").unlink(missing_ok=True)
 
 
 def run(folder: Path, program: str, *arguments: str) -> str:
@@ -87,7 +75,7 @@ for name in json.loads(sys.argv[1]):
 
 
 def test_the_engine_indexes_and_answers_without_any_part(tmp_path: Path) -> None:
-    copied(tmp_path, PARTS)
+    copy_without(tmp_path, PARTS)
     lines = run(tmp_path, ENGINE_ALONE).splitlines()
     assert lines[0] == "3 1"
     assert lines[1] == "no reader of pdf is installed: pip install likewise"
@@ -95,7 +83,7 @@ def test_the_engine_indexes_and_answers_without_any_part(tmp_path: Path) -> None
 
 
 def test_every_module_of_the_engine_is_imported_without_any_part(tmp_path: Path) -> None:
-    copied(tmp_path, PARTS)
+    copy_without(tmp_path, PARTS)
     run(
         tmp_path,
         IMPORT_ALL,
@@ -106,7 +94,7 @@ def test_every_module_of_the_engine_is_imported_without_any_part(tmp_path: Path)
 @pytest.mark.parametrize("part", PARTS)
 def test_what_does_not_name_a_part_does_without_it(part: str, tmp_path: Path) -> None:
     """Optional packages of other parts are imported too: the extras are installed for the tests."""
-    copied(tmp_path, [part])
+    copy_without(tmp_path, [part])
     missing = importing([name for name in MODULES if part_of(name) == part])
     names = [name for name in MODULES if name not in missing | NOT_IMPORTED and (tmp_path / MODULES[name]).exists()]
     assert len(names) > 200

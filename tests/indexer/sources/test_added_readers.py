@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
-import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from drawn_parts import copy_without
 
 from indexer import doors
 from indexer.errors import BadInput
@@ -160,15 +159,8 @@ except LikewiseError as error:
 @pytest.mark.timeout(120)
 def test_without_the_part_its_files_are_skipped_with_what_to_install(tmp_path: Path) -> None:
     """On a copy of the source without the modules of the part."""
-    drawn = tomllib.loads((ROOT / "tests" / "contracts" / "parts.toml").read_text(encoding="utf-8"))
     packages = tmp_path / "packages"
-    shutil.copytree(ROOT / "indexer", packages / "indexer", ignore=shutil.ignore_patterns("__pycache__"))
-    for module in drawn["parts"]["readers"]["modules"]:
-        path = packages / module.replace(".", "/")
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.with_suffix(".py").unlink(missing_ok=True)
+    copy_without(packages, ["readers"])
     folder = tmp_path / "files"
     for name, text in {
         "a.txt": "plain text",

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import ast
 import sys
-from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[1]))  # pytest does this for the tests
-
+from drawn_parts import DRAWN, ENGINE, PARTS, part_of
 from source_imports import MODULES, ROOT
-from test_parts import DRAWN, ENGINE, PARTS, part_of
 
 
 def code_lines(source: str) -> int:
