@@ -1,8 +1,8 @@
 """Doors: what the parts of likewise and packages of others give the engine, found by name when it is needed.
 
-The engine imports no part. It names what it wants, and gets None if the part is missing. What parts of this wheel give
-stands in a table, because reading entry points costs each start 10 to 20 ms. A name that is not in the table is looked
-for among the entry points of other packages.
+The engine imports no part. It names what it wants, and gets None if the part is missing. A table
+names the places in this wheel, because reading entry points would take 10 to 20 ms at each start. Names that are not in
+the table are looked for among the entry points of other packages.
 """
 
 from __future__ import annotations
@@ -16,9 +16,15 @@ from typing import Any, Literal
 from indexer.errors import BadInput, to_install
 
 Group = Literal["commands", "encoders", "engines", "parts", "readers"]
-"""What a door gives: click commands by name, loaders of encoders by the scheme of a model's name, engines of stores by
-the scheme of an address, the door of a part of likewise by its name, or readers by format. Others add to all but
-`parts`, by the entry points `likewise.GROUP`.
+"""What a door gives.
+
+* `commands`: click commands, by name.
+* `encoders`: loaders of encoders, by the scheme of a model's name.
+* `engines`: engines of stores, by the scheme of an address.
+* `readers`: functions that read a file, by its format.
+* `parts`: the door of a part of likewise, by the name of the part.
+
+Packages of others add to all groups except `parts`, by the entry points `likewise.GROUP`.
 """
 
 TABLE: Mapping[Group, Mapping[str, str]] = {
@@ -80,7 +86,7 @@ TABLE: Mapping[Group, Mapping[str, str]] = {
         "xml": "indexer.sources.readers.xml:read",
     },
 }
-"""What the parts of this wheel give, as MODULE:NAME. The reader of Markdown is one of the engine's own."""
+"""The places in this wheel, as MODULE:NAME. The engine itself has only the reader of Markdown."""
 
 
 def find(group: Group, name: str) -> Any | None:

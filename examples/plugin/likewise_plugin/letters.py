@@ -1,4 +1,4 @@
-"""Models named letters://N: the vector of a text counts its letters, of which it has N dimensions."""
+"""Models named letters://N. The vector of a text has N dimensions and counts the letters of the text."""
 
 from __future__ import annotations
 
