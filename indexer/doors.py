@@ -7,7 +7,8 @@ the table are looked for among the entry points of other packages.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from operator import attrgetter
@@ -117,6 +118,17 @@ def require(group: Group, name: str, purpose: str) -> Any:
     if (found := find(group, name)) is None:
         raise BadInput(f"{purpose} needs a part of likewise that is not installed ({name}): {to_install()}")
     return found
+
+
+@contextmanager
+def installed(part: str) -> Iterator[None]:
+    """Import names of a part, on a public path of the engine. Raises ImportError with what to install."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != f"likewise.{part}":
+            raise
+        raise ImportError(f"this needs a part of likewise that is not installed ({part}): {to_install()}") from None
 
 
 def is_given(group: Group, name: str) -> bool:

@@ -1,6 +1,6 @@
 """likewise, the package to import: the public names of `indexer` and `search`, which hold the code.
 
-Names are imported when they are first used. `likewise.client`, `likewise.server` and `likewise.adapters` need extras.
+Names are imported when they are first used. `likewise.client`, `likewise.service` and `likewise.adapters` need extras.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`Asker`: the ways to ask that `Searcher` and `search.client.Client` share, and the checks of their arguments."""
+"""`Asker`: the ways to ask that `Searcher` and `likewise.client.Client` share, and the checks of their arguments."""
 
 from __future__ import annotations
 

@@ -13,8 +13,9 @@ from source_imports import ROOT
 DRAWN = tomllib.loads((ROOT / "tests" / "contracts" / "parts.toml").read_text(encoding="utf-8"))
 PARTS: Mapping[str, Mapping[str, Any]] = DRAWN["parts"]
 ENGINE = "engine"
+PUBLIC_PATHS: Mapping[str, str] = DRAWN["public_paths"]
 
-OWNERS = {module: part for part, drawn in PARTS.items() for module in (*drawn["modules"], f"likewise.{part}")}
+OWNERS = {module: part for part, drawn in PARTS.items() for module in (*drawn.get("modules", ()), f"likewise.{part}")}
 
 
 def part_of(module: str) -> str:

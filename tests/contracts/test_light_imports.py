@@ -124,7 +124,7 @@ def test_a_question_by_words_loads_no_reader_of_files(tmp_path: Path) -> None:
 
 
 def test_a_client_of_a_service_loads_neither_a_store_nor_a_web_framework() -> None:
-    packages, _ = loaded("import search.client")
+    packages, _ = loaded("import likewise.client.client")
     assert "httpx" in packages
     assert not packages & (MODELS | WEB | {"sqlite3", "faiss", "tantivy"})  # httpx imports rich and click
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from drawn_parts import DRAWN, ENGINE, OWNERS, PARTS, part_of
+from drawn_parts import DRAWN, ENGINE, OWNERS, PARTS, PUBLIC_PATHS, part_of
 from source_imports import MODULES, ROOT, edges
 from test_rooms import circles
 
 from indexer import BadInput, doors
 
-EXCEPTIONS: Mapping[str, list[str]] = DRAWN["exceptions"]
 DOORS = "indexer.doors"
 
 
@@ -31,23 +30,27 @@ def test_a_module_belongs_to_the_nearest_part_that_names_it() -> None:
 
 
 def test_parts_name_modules_that_exist() -> None:
-    named = [module for drawn in PARTS.values() for module in drawn["modules"]]
+    named = [module for drawn in PARTS.values() for module in drawn.get("modules", ())]
     assert sorted(set(named)) == sorted(named)
     assert [module for module in named if module not in MODULES] == []
 
 
-def test_the_engine_imports_no_part_except_what_is_listed() -> None:
-    """An import that is gone must leave the list too: it may only become shorter."""
-    found: dict[str, list[str]] = {}
-    for module, other in sorted(crossings()):
-        if part_of(module) == ENGINE:
-            found.setdefault(module, []).append(other)
-    assert found == EXCEPTIONS
+def test_only_the_public_paths_of_the_engine_import_a_part() -> None:
+    importing = {(module, part_of(other)) for module, other in crossings() if part_of(module) == ENGINE}
+    assert importing == set(PUBLIC_PATHS.items())
+
+
+def test_no_module_imports_a_public_path_of_a_part() -> None:
+    """Parts import each other by their own names."""
+    importing = [(module, other) for module, file in MODULES.items() for other in edges(file) & PUBLIC_PATHS.keys()]
+    assert importing == []
 
 
 def test_only_the_doors_of_the_engine_name_a_module_of_a_part_in_a_string() -> None:
     owned = re.compile(r"[\"'](?:" + "|".join(map(re.escape, OWNERS)) + r")[.:\"']")
-    engine = [file for module, file in MODULES.items() if part_of(module) == ENGINE and module != DOORS]
+    engine = [
+        file for module, file in MODULES.items() if part_of(module) == ENGINE and module not in (DOORS, *PUBLIC_PATHS)
+    ]
     naming = [file.as_posix() for file in engine if owned.search((ROOT / file).read_text())]
     assert naming == DRAWN["until_moved"]["by_string"]
 
@@ -56,6 +59,14 @@ def test_only_the_doors_of_the_engine_name_a_module_of_a_part_in_a_string() -> N
 def test_a_part_imports_the_engine_and_the_parts_that_it_names(part: str) -> None:
     imported = {part_of(other) for module, other in crossings() if part_of(module) == part}
     assert sorted(imported - {ENGINE}) == PARTS[part]["imports"]
+
+
+@pytest.mark.parametrize("part", [part for part in PARTS if "modules" not in PARTS[part]])
+def test_the_readme_of_a_part_says_what_it_may_import_and_its_ceiling(part: str) -> None:
+    readme = (ROOT / "likewise" / part / "README.md").read_text(encoding="utf-8")
+    may_import = ", ".join(("the engine", *(f"`{other}`" for other in PARTS[part]["imports"])))
+    assert readme.startswith(f"# {part}\n\n")
+    assert readme.endswith(f"\n\nMay import: {may_import}.\n\nCeiling: {PARTS[part]['ceiling']:,} lines of code.\n")
 
 
 def test_parts_import_each_other_in_no_circle_except_what_is_listed() -> None:

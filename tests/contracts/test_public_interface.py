@@ -15,7 +15,7 @@ from typing import Any
 import likewise
 from indexer.indexing.new_index import NewIndex, NewIndexOptions
 from likewise.client import Client
-from likewise.server import create_app
+from likewise.service import create_app
 
 FILE = Path(__file__).with_name("public_interface.txt")
 

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 import pytest
-from drawn_parts import ENGINE, PARTS, copy_without, part_of
+from drawn_parts import ENGINE, PARTS, PUBLIC_PATHS, copy_without, part_of
 from source_imports import MODULES, ROOT, edges
 
 pytestmark = pytest.mark.slow  # each part is deleted alone, and every other module imported in a process of its own
@@ -84,11 +84,28 @@ def test_the_engine_indexes_and_answers_without_any_part(tmp_path: Path) -> None
 
 def test_every_module_of_the_engine_is_imported_without_any_part(tmp_path: Path) -> None:
     copy_without(tmp_path, PARTS)
-    run(
-        tmp_path,
-        IMPORT_ALL,
-        json.dumps([name for name in MODULES if part_of(name) == ENGINE and name[:8] != "likewise"]),
-    )
+    names = [
+        name for name in MODULES if part_of(name) == ENGINE and name not in PUBLIC_PATHS and name[:8] != "likewise"
+    ]
+    run(tmp_path, IMPORT_ALL, json.dumps(names))
+
+
+IMPORT_PUBLIC_PATHS = """
+import importlib, json, sys
+for name in json.loads(sys.argv[1]):
+    try:
+        importlib.import_module(name)
+    except ImportError as error:
+        print(name, error)
+"""
+
+
+def test_a_public_path_without_its_part_says_what_to_install(tmp_path: Path) -> None:
+    copy_without(tmp_path, PARTS)
+    assert run(tmp_path, IMPORT_PUBLIC_PATHS, json.dumps(list(PUBLIC_PATHS))).splitlines() == [
+        f"{name} this needs a part of likewise that is not installed ({part}): pip install likewise"
+        for name, part in PUBLIC_PATHS.items()
+    ]
 
 
 @pytest.mark.parametrize("part", PARTS)

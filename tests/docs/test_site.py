@@ -11,7 +11,7 @@ import likewise
 PAGE = (Path(__file__).parents[2] / "docs" / "python.md").read_text(encoding="utf-8")
 _OTHERS = {
     "likewise.client.Client",
-    "likewise.server.create_app",
+    "likewise.service.create_app",
     "likewise.adapters.langchain.LikewiseVectorStore",
     "likewise.adapters.llamaindex.LikewiseVectorStore",
     "likewise.adapters.haystack.LikewiseDocumentStore",

@@ -13,8 +13,8 @@ from mcp.client import Client as McpClient
 from starlette.testclient import TestClient
 
 from indexer import Document, Index
+from likewise.client.client import Client
 from search import Hits, Query, Searcher
-from search.client import Client
 from search.mcp import make_mcp_server
 from search.served import ServedIndexes
 from search.server import create_app

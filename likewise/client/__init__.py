@@ -1,3 +1,3 @@
 """`Client`: an index that `likewise serve` serves. Extra `client`."""
 
-from search.client import Client as Client
+from likewise.client.client import Client as Client

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 from chromium import serving_here
 
-import search.client
+import likewise.client.client
 from indexer import Document, Index
 from indexer.records import Section
+from likewise.client.client import Client
 from search import (
     BadInput,
     DeadlinePassed,
@@ -30,7 +31,6 @@ from search import (
     UnknownField,
     UnknownUri,
 )
-from search.client import Client
 from search.server import create_app
 
 WORDS = ["moon", "sun", "earth", "bread", "oven", "star", "sky", "month", "dough", "flour"]
@@ -130,7 +130,7 @@ def outcome(call: Callable[[Any], Any], asker: Searcher | Client, address: str) 
 
 def test_a_service_answers_as_the_folder_does(folder: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("search.searcher.PAGE_DOCUMENTS", 16)
-    monkeypatch.setattr(search.client, "_MAX_BATCH", 2)
+    monkeypatch.setattr(likewise.client.client, "_MAX_BATCH", 2)
     errors = set()
     with Searcher(folder) as searcher, Client(url, TOKEN) as client:
         for number, call in enumerate(CALLS):
@@ -231,8 +231,8 @@ def test_what_cannot_be_an_address_is_refused(url: str) -> None:
 
 
 def test_requests_are_cut_by_number_hits_and_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search.client, "_MAX_BATCH_BYTES", 40)
-    parts = list(search.client._batches(["a" * 20, "b" * 20, "c" * 90, *"defg"], 3))
+    monkeypatch.setattr(likewise.client.client, "_MAX_BATCH_BYTES", 40)
+    parts = list(likewise.client.client._batches(["a" * 20, "b" * 20, "c" * 90, *"defg"], 3))
     assert [[len(value) for value in part] for part in parts] == [[20], [20], [90], [1, 1, 1], [1]]
 
 
