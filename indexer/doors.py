@@ -62,7 +62,7 @@ TABLE: Mapping[Group, Mapping[str, str]] = {
     "encoders": dict.fromkeys(("http", "https"), "indexer.encoders.endpoints.loader:ENDPOINTS"),
     "engines": dict.fromkeys(("postgresql", "postgres"), "indexer.stores.postgres.door:open_engine"),
     "parts": {
-        "federation": "search.federation",
+        "federation": "likewise.federation.several_indexes",
         "map": "indexer.map.door",
         "readers": "indexer.sources.readers",
         "service": "search.browse",

@@ -20,7 +20,7 @@ from indexer.lookup import unknown_uri
 from indexer.records import Vector
 from indexer.stores.addresses.open import is_uri
 from indexer.stores.port import FieldValues, Info
-from search.federation import answer_together
+from likewise.federation.several_indexes import answer_together
 from search.hits import Hits
 from search.lanes import Overloaded
 from search.query import Mode, Query

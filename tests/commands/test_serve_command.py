@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from search.index_names import addresses_by_name
+from likewise.federation.index_names import addresses_by_name
 
 
 @pytest.mark.parametrize(

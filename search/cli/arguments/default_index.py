@@ -33,7 +33,7 @@ def indexes_to_serve(arguments: Sequence[str]) -> dict[str, str]:
     Raises:
         UsageError: there is none.
     """
-    from search.index_names import addresses_by_name
+    from likewise.federation.index_names import addresses_by_name
 
     arguments = arguments or [*filter(None, [os.environ.get("LIKEWISE_INDEX") or find_default()])]
     if not arguments:

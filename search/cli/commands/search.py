@@ -187,7 +187,7 @@ class _Indexes:
 
         named = {"": paths[0]}
         if len(paths) > 1:
-            from search.index_names import addresses_by_name
+            from likewise.federation.index_names import addresses_by_name
 
             named = addresses_by_name(paths)
         self._searchers = {
@@ -199,7 +199,7 @@ class _Indexes:
     def answer(self, query: Query) -> Hits:
         if len(self._searchers) == 1:
             return self.first.answer(query)
-        from search.federation import answer_together
+        from likewise.federation.several_indexes import answer_together
 
         return answer_together(self._searchers, query)
 

@@ -14,7 +14,7 @@ from indexer.errors import BadInput
 from indexer.stores.addresses.open import is_uri, without_passwords
 from indexer.stores.postgres.address import parse_address, passwords
 from indexer.stores.postgres.schema import pgvector_version
-from search.index_names import name_in
+from likewise.federation.index_names import name_in
 
 
 @pytest.mark.parametrize(

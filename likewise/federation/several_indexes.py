@@ -23,6 +23,7 @@ from indexer.records import Vector
 from indexer.stores.fields.field_types import FieldTypes, check_filter
 from indexer.stores.port import WordStatistics
 from indexer.stores.reading.snapshot import Snapshot
+from likewise.federation.index_names import addresses_by_name, name_of
 from search.answering import Answering
 from search.asker import as_list, hits_above
 from search.conditions import note_on_conditions
@@ -30,7 +31,6 @@ from search.explain import add_sentences
 from search.families import FOLDED_DEPTH, families, words_of_passage
 from search.fusion import CosineStatistics
 from search.hits import Hit, Hits, family_members, in_index
-from search.index_names import addresses_by_name, name_of
 from search.newer import Newer, Weights, median_of
 from search.query import Query, as_query
 from search.rerank import rerank
