@@ -57,7 +57,7 @@ TABLE: Mapping[Group, Mapping[str, str]] = {
         "tokens": "search.cli.commands.tokens:tokens",
         "tune": "search.cli.commands.tune:tune",
         "update": "search.cli.commands.update:update",
-        "watch": "search.cli.commands.watch:watch",
+        "watch": "likewise.watch.commands.watch:watch",
     },
     "encoders": dict.fromkeys(("http", "https"), "indexer.encoders.endpoints.loader:ENDPOINTS"),
     "engines": dict.fromkeys(("postgresql", "postgres"), "indexer.stores.postgres.door:open_engine"),

@@ -394,7 +394,7 @@ ELSEWHERE = {
     "search/cli/commands/show.py": USAGE,
     "search/cli/commands/status.py": "a list that is cut: --json is followed above for info",
     "search/cli/commands/tokens.py": INSIDE,
-    "search/cli/commands/watch.py": USAGE,
+    "likewise/watch/commands/watch.py": USAGE,
     "search/cli/indexing/vector_options.py": ENDPOINT,
     "search/server/run.py": SERVICE,
 }

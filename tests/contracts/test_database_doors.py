@@ -17,9 +17,9 @@ import psycopg
 import pytest
 from postgres_server import address_of, server_uri
 
-import indexer.indexing.watch
 import indexer.map.draw
 import indexer.map.projection
+import likewise.watch.watch
 import search.cli.commands.doctor
 from indexer import Index
 from indexer.stores.postgres.address import parse_address
@@ -144,7 +144,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("search.server.run.serve", serve)
     monkeypatch.setattr("search.mcp.serve_stdio", serve_stdio)
-    monkeypatch.setattr(indexer.indexing.watch.Watch, "run", lambda watch: watch.scan())
+    monkeypatch.setattr(likewise.watch.watch.Watch, "run", lambda watch: watch.scan())
     monkeypatch.setattr(signal, "signal", lambda number, handler: None)
     monkeypatch.setattr(indexer.map.draw, "require_umap", lambda: None)
     projection = indexer.map.projection

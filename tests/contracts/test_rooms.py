@@ -37,7 +37,7 @@ HOMES = {
     "sklearn": ("indexer/map/regions.py",),
     "pyarrow": ("search/cli/commands/export.py",),
     "readline": ("search/cli/hits/prompt.py",),
-    "watchfiles": ("indexer/indexing/watch.py", "search/cli/commands/watch.py"),
+    "watchfiles": ("likewise/watch/watch.py", "likewise/watch/commands/watch.py"),
     "httpx": ("likewise/client/client.py",),
     "starlette": ("search/server/",),
     "uvicorn": ("search/server/run.py", "search/server/connections.py"),

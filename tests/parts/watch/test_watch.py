@@ -14,17 +14,17 @@ from typing import Any
 
 import pytest
 
-import indexer.indexing.watch
+import likewise.watch.watch
 from indexer import Index
 from indexer.errors import SourceError, StorageError
 from indexer.indexing.context import Context
 from indexer.indexing.core import IndexCore
 from indexer.indexing.embedding import settings_of_new
 from indexer.indexing.runs import Outcome, index_sources
-from indexer.indexing.watch import Watch
 from indexer.listener import Listener
 from indexer.sources import ReadOptions
 from indexer.stores.addresses.open import create_store, is_store
+from likewise.watch.watch import Watch
 
 pytest.importorskip("watchfiles")
 
@@ -101,8 +101,8 @@ def on_disk(folder: Path) -> dict[str, str]:
 
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexer.indexing.watch, "QUIET_MS", 100)
-    monkeypatch.setattr(indexer.indexing.watch, "SETTLING_S", 0.5)
+    monkeypatch.setattr(likewise.watch.watch, "QUIET_MS", 100)
+    monkeypatch.setattr(likewise.watch.watch, "SETTLING_S", 0.5)
     # Files of a test are younger than the ledger trusts.
     monkeypatch.setattr("indexer.records._SETTLED_NS", 0)
 
@@ -278,7 +278,7 @@ def test_a_link_out_of_the_folder_and_ignored_files_start_no_scan(tmp_path: Path
 def test_events_that_do_not_matter_do_not_stop_the_timer(
     tmp_path: Path, notes: Path, encoder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexer.indexing.watch, "_LONGEST_BURST_MS", 200)
+    monkeypatch.setattr(likewise.watch.watch, "_LONGEST_BURST_MS", 200)
     with Watching(tmp_path / "x.index", encoder, notes, every_s=0.3) as watching:
         enough = len(watching.outcomes) + 3
 
@@ -351,7 +351,7 @@ def test_a_folder_that_is_made_during_a_scan_leads_to_another_scan(
         (notes / "new").mkdir()
         return index_sources(*arguments, **options)
 
-    monkeypatch.setattr(indexer.indexing.watch, "index_sources", run)
+    monkeypatch.setattr(likewise.watch.watch, "index_sources", run)
     watch.scan()
     assert watch._is_settling
 
@@ -396,7 +396,7 @@ def test_a_note_is_told_at_once_and_by_a_scan_that_fails(
         assert watching.notes == ["the model is loading"]
         raise StorageError("the disk is full")
 
-    monkeypatch.setattr(indexer.indexing.watch, "index_sources", run)
+    monkeypatch.setattr(likewise.watch.watch, "index_sources", run)
     for _ in range(2):
         with pytest.raises(StorageError):
             watching.watch.scan()

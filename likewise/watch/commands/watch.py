@@ -84,7 +84,7 @@ def watch(
         import watchfiles  # noqa: F401 - said before the first scan, which may be long
     except ModuleNotFoundError as error:
         raise missing_extra(error, "watch") from error
-    from indexer.indexing.watch import Watch
+    from likewise.watch.watch import Watch
     from search.cli.arguments.configuration import read_extractors
     from search.cli.indexing.runs import advice
     from search.cli.indexing.vector_options import VectorOptions

@@ -1,4 +1,4 @@
-"""likewise watch: what it refuses to start with. tests/indexer/test_watch.py has the watching."""
+"""likewise watch: what it refuses to start with. tests/parts/watch/test_watch.py has the watching."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from indexer.sources import ReadOptions
 
 pytest.importorskip("watchfiles")
-from indexer.indexing.watch import Watch
+from likewise.watch.watch import Watch
 
 
 def test_standard_input_and_missing_folders_cannot_be_watched(likewise: Callable[..., Any], tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""`likewise watch`: an index that follows its sources."""
