@@ -27,8 +27,8 @@ from benchmarks.fusion import left_out, read_legs
 from benchmarks.machine import machine
 from benchmarks.quality import collections
 from indexer import Encoder, load_encoder
-from indexer.cache.cached_encoder import CachedEncoder
-from indexer.cache.vector_cache import open_vector_cache
+from likewise.cache.cached_encoder import CachedEncoder
+from likewise.cache.vector_cache import open_vector_cache
 from search.evaluation.measures import evaluate
 from search.fusion import MAX_UNREAD_BIAS, READ_PIECES, fuse, probed_words_bias, words_weight
 

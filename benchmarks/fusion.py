@@ -22,8 +22,6 @@ from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from benchmarks.quality import collections
 from indexer import Document, Index, load_encoder
-from indexer.cache.cached_encoder import CachedEncoder
-from indexer.cache.vector_cache import open_vector_cache
 from indexer.calibration.bm25 import Bm25
 from indexer.calibration.probe import probe
 from indexer.calibration.sample import DRAWN_PASSAGES, sample_by_content
@@ -37,6 +35,8 @@ from indexer.stores.addresses.open import open_store
 from indexer.stores.reading.candidates import best_passages
 from indexer.stores.reading.store import Store
 from indexer.stores.words.analysis import stored_analysis
+from likewise.cache.cached_encoder import CachedEncoder
+from likewise.cache.vector_cache import open_vector_cache
 from search.evaluation.measures import Qrels, evaluate, read_qrels, read_queries
 from search.fusion import (
     CANDIDATES,

@@ -30,7 +30,7 @@ Packages of others add to all groups except `parts`, by the entry points `likewi
 
 TABLE: Mapping[Group, Mapping[str, str]] = {
     "commands": {
-        "cache": "search.cli.commands.cache:cache_command",
+        "cache": "likewise.cache.commands.cache:cache_command",
         "check": "search.cli.commands.check:check",
         "compact": "search.cli.commands.compact:compact",
         "compare": "search.cli.commands.compare:compare",
@@ -66,7 +66,7 @@ TABLE: Mapping[Group, Mapping[str, str]] = {
         "map": "indexer.map.door",
         "readers": "indexer.sources.readers",
         "service": "search.browse",
-        "cache": "indexer.cache.user_cache:opened",
+        "cache": "likewise.cache.user_cache:opened",
         "workers": "indexer.workers.named",
         "speed": "indexer.indexing.speed:SPEED",
     },

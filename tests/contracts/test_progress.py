@@ -13,8 +13,6 @@ import pytest
 from hardware import needs_root
 
 from indexer import Document, Index
-from indexer.cache.cached_encoder import CachedEncoder
-from indexer.cache.vector_cache import VectorCache
 from indexer.encoders.tokens.batching import unit
 from indexer.indexing.context import Context
 from indexer.indexing.core import IndexCore
@@ -24,6 +22,8 @@ from indexer.listener import Commit, Listener
 from indexer.passages.cut import PassageSettings
 from indexer.sources import ReadOptions, open_sources
 from indexer.stores.addresses.open import create_store
+from likewise.cache.cached_encoder import CachedEncoder
+from likewise.cache.vector_cache import VectorCache
 from search.cli.terminal import progress as shown
 from search.cli.terminal.progress import RunProgress, _size
 

@@ -27,7 +27,7 @@ HOMES = {
     "py3langid": ("indexer/languages/detect.py",),
     "urllib3": ("indexer/encoders/endpoints/endpoint.py",),
     "sqlite_utils": ("indexer/stores/local/catalog/database.py",),
-    "sqlite3": ("indexer/stores/local/", "indexer/cache/vector_cache.py"),
+    "sqlite3": ("indexer/stores/local/", "likewise/cache/vector_cache.py"),
     "psycopg": ("indexer/stores/postgres/",),
     "pgvector": ("indexer/stores/postgres/",),
     "lark": ("indexer/filters/",),
@@ -56,7 +56,7 @@ HOMES = {
     "dill": (),
     "joblib": (),
 }
-HOMES_OF_SQL = ("indexer/stores/", "indexer/cache/vector_cache.py")
+HOMES_OF_SQL = ("indexer/stores/", "likewise/cache/vector_cache.py")
 HEAVY = {"torch", "transformers", "sentence_transformers", "openvino"}
 SQL = re.compile(
     r"\b(SELECT\s.+\sFROM|INSERT\s+(OR\s+\w+\s+)?INTO|DELETE\s+FROM|UPDATE\s+\w+\s+SET|CREATE\s+(TABLE|INDEX)|PRAGMA\s+\w+)",

@@ -18,8 +18,6 @@ from postgres_server import new_address
 from word_encoder import WordEncoder
 
 from indexer import BadInput, Document, Embedded, Index, ModelError, RecipeMismatch, WorkersLost
-from indexer.cache.user_cache import UserCache
-from indexer.cache.vector_cache import VectorCache
 from indexer.indexing.context import Context
 from indexer.indexing.core import IndexCore
 from indexer.indexing.embedder import Embedder
@@ -28,6 +26,8 @@ from indexer.listener import Listener
 from indexer.sources import ReadOptions, open_sources
 from indexer.workers import wire
 from indexer.workers.pool import Pool, WorkerLost
+from likewise.cache.user_cache import UserCache
+from likewise.cache.vector_cache import VectorCache
 
 KILLER = "kill7"
 

@@ -24,7 +24,6 @@ from sentence_transformers.sentence_transformer.modules import Dense, StaticEmbe
 from tokenizers import Tokenizer
 
 from indexer import Document, Index
-from indexer.cache.compiled import keep, take_kept
 from indexer.encoders import Encoder, load_encoder
 from indexer.encoders.compilation import export, graph
 from indexer.encoders.compilation.export import compile_encoder
@@ -33,6 +32,7 @@ from indexer.encoders.openvino.kept import kept_folder
 from indexer.encoders.recipes.recipe import POOLINGS, Combine, Pooling
 from indexer.encoders.torch.pooling import pool
 from indexer.errors import ModelError, NothingKnown, TextTooLong
+from likewise.cache.compiled import keep, take_kept
 
 
 @pytest.fixture(scope="module")

@@ -10,13 +10,13 @@ import pytest
 from word_encoder import WordEncoder
 
 from indexer import Document, Index, doors, load_encoder
-from indexer.cache.user_cache import UserCache
-from indexer.cache.vector_cache import VectorCache
 from indexer.encoders import Encoder, RecipeSpec, get_encoder
 from indexer.encoders.kinds import Loader, allow_model
 from indexer.encoders.machine.runtime import Runtime
 from indexer.encoders.recipes.recipe import scheme_of
 from indexer.errors import ModelError, RecipeMismatch
+from likewise.cache.user_cache import UserCache
+from likewise.cache.vector_cache import VectorCache
 from search import Searcher
 
 MOON, BREAD = "The moon orbits the earth.", "Bread is baked in an oven."

@@ -17,7 +17,6 @@ import pytest
 from opened import store_of
 
 from indexer import Document, Index
-from indexer.cache.compiled import keep
 from indexer.encoders import documents, get_query_encoder, load_encoder, registry, runtime_rule
 from indexer.encoders.compilation import export, graph
 from indexer.encoders.compilation.export import compile_encoder, compile_in_cache
@@ -28,6 +27,7 @@ from indexer.encoders.runtime_rule import REPAYING_TEXTS, choose_runtime
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.errors import BadInput, ModelError, NothingKnown, TextTooLong
 from indexer.listener import Collecting
+from likewise.cache.compiled import keep
 from search.explain import add_sentences
 from search.hits import Hit
 from search.pairs import embed

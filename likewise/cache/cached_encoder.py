@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 
-from indexer.cache.vector_cache import VectorCache
 from indexer.encoders import Encoder, Role
 from indexer.encoders.machine.hardware import Precision
 from indexer.encoders.recipes.port import Tokenizing, of_role
@@ -14,6 +13,7 @@ from indexer.encoders.tokens.batching import tell
 from indexer.errors import NothingKnown
 from indexer.records import Vector
 from indexer.stores.vectors import from_blobs, to_blobs
+from likewise.cache.vector_cache import VectorCache
 
 
 class CachedEncoder(Tokenizing):

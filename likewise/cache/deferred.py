@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import asdict
 from os import PathLike
 
-from indexer.cache.vector_cache import VectorCache
 from indexer.encoders.machine.runtime import Runtime
 from indexer.encoders.recipes.locate import find_model, fingerprint, lasting_name
 from indexer.encoders.recipes.port import Encoder, Role, Tokenizing, steady
@@ -22,6 +21,7 @@ from indexer.encoders.recipes.unsuitable import refuse_unsuitable
 from indexer.encoders.tokens.tokenizer import Tokenizer
 from indexer.errors import Message, ModelError
 from indexer.records import Vector
+from likewise.cache.vector_cache import VectorCache
 
 _CHOICES = 2
 """Version of the choices that likewise makes for a model: prompts, dimensions and the limit. The user's cache holds

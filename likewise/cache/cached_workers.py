@@ -7,11 +7,11 @@ from concurrent.futures import Future
 
 import numpy as np
 
-from indexer.cache.cached_encoder import CachedEncoder
 from indexer.exchange import Embedded
 from indexer.indexing.embedder import DEFAULT_WINDOW, Workers
 from indexer.passages.cut import PassageSettings, cut, embedded_texts
 from indexer.records import Document
+from likewise.cache.cached_encoder import CachedEncoder
 
 
 class CachedWorkers:

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from indexer.cache import deferred, vector_cache
-from indexer.cache.cached_encoder import CachedEncoder
-from indexer.cache.user_cache import UserCache
-from indexer.cache.vector_cache import VectorCache, default_path
 from indexer.encoders import RecipeSpec, registry
 from indexer.encoders.machine.runtime import Runtime
 from indexer.encoders.recipes.locate import DEFAULT_MODEL
 from indexer.errors import NothingKnown, in_shell
+from likewise.cache import deferred, vector_cache
+from likewise.cache.cached_encoder import CachedEncoder
+from likewise.cache.user_cache import UserCache
+from likewise.cache.vector_cache import VectorCache, default_path
 from search import Searcher
 
 TEXTS = {"moon.txt": "The moon orbits the earth.", "bread.txt": "Bread is baked in an oven.", "sun.txt": "A star."}
@@ -261,7 +261,7 @@ def test_a_recipe_that_another_version_has_kept_is_made_again(
 PROGRAM = """
 import sys
 from pathlib import Path
-from indexer.cache.vector_cache import VectorCache
+from likewise.cache.vector_cache import VectorCache
 cache = VectorCache(Path(sys.argv[1]))
 for block in range(int(sys.argv[2]), int(sys.argv[2]) + int(sys.argv[3])):
     cache.put({block.to_bytes(4, "big") + bytes([n]) * 12: bytes([block % 256]) * 64 for n in range(20)})

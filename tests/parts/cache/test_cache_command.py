@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from indexer.cache import vector_cache
-from indexer.cache.vector_cache import VectorCache
+from likewise.cache import vector_cache
+from likewise.cache.vector_cache import VectorCache
 
 TEXTS = {"moon.txt": "The moon orbits the earth.", "bread.txt": "Bread is baked in an oven.", "sun.txt": "A star."}
 

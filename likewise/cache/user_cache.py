@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from indexer.cache.vector_cache import VectorCache, open_vector_cache
+from likewise.cache.vector_cache import VectorCache, open_vector_cache
 
 if TYPE_CHECKING:
     from indexer.encoders import Encoder, Recipe
@@ -24,29 +24,29 @@ class UserCache:
         self._file = file
 
     def deferred(self, load: Callable[[], Encoder], model: Model, runtime: Runtime) -> Encoder:
-        from indexer.cache.deferred import defer
+        from likewise.cache.deferred import defer
 
         return defer(load, model, runtime, self._file)
 
     def before(self, encoder: Encoder, precision: Precision, ready: Callable[[Encoder], Encoder]) -> Encoder:
-        from indexer.cache.cached_encoder import CachedEncoder
+        from likewise.cache.cached_encoder import CachedEncoder
 
         return CachedEncoder(encoder, self._file, precision, ready)
 
     def before_workers(self, workers: Workers, encoder: Encoder, embedder: Embedder) -> Workers:
-        from indexer.cache.cached_encoder import CachedEncoder
-        from indexer.cache.cached_workers import CachedWorkers
+        from likewise.cache.cached_encoder import CachedEncoder
+        from likewise.cache.cached_workers import CachedWorkers
 
         cached = CachedEncoder(encoder, self._file, embedder.runtime.precision)
         return CachedWorkers(workers, cached, embedder.passages, embedder.recipe.identity)
 
     def take_compiled(self, recipe: Recipe, folder: Path) -> bool:
-        from indexer.cache.compiled import take_kept
+        from likewise.cache.compiled import take_kept
 
         return take_kept(recipe, folder)
 
     def keep_compiled(self, recipe: Recipe, folder: Path) -> None:
-        from indexer.cache.compiled import keep
+        from likewise.cache.compiled import keep
 
         keep(recipe, folder)
 

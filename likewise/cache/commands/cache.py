@@ -30,8 +30,8 @@ def cache_command(clear: bool, max_gb: float | None, as_json: bool) -> None:
     likewise cache --clear
     likewise cache
     """
-    from indexer.cache.compiled import remove_kept
-    from indexer.cache.vector_cache import VARIABLE, VectorCache, is_turned_off
+    from likewise.cache.compiled import remove_kept
+    from likewise.cache.vector_cache import VARIABLE, VectorCache, is_turned_off
 
     cache = VectorCache()
     if max_gb is not None and math.isnan(max_gb):  # a range lets it pass
