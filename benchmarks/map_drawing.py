@@ -21,9 +21,9 @@ from playwright.sync_api import sync_playwright
 from benchmarks.machine import machine
 from benchmarks.serve import serving
 from indexer import Document, Index
-from indexer.map.file import Map, write_map
-from indexer.map.regions import Region
 from indexer.stores.addresses.open import open_store
+from likewise.map.file import Map, write_map
+from likewise.map.regions import Region
 
 ROUNDS = 5
 STEPS = 90

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from benchmarks.quality import LIKEWISE
-from indexer.map.draw import document_vectors
-from indexer.map.projection import principal_components, project
-from indexer.map.regions import find_regions
 from indexer.records import Vector
 from indexer.stores.addresses.open import open_store
 from indexer.stores.words.analysis import stored_analysis
+from likewise.map.draw import document_vectors
+from likewise.map.projection import principal_components, project
+from likewise.map.regions import find_regions
 
 
 def neighbours_kept(vectors: Vector, places: NDArray[np.floating], sample: int = 1000) -> float:

@@ -43,7 +43,7 @@ TABLE: Mapping[Group, Mapping[str, str]] = {
         "index": "search.cli.commands.index:index_command",
         "info": "search.cli.commands.info:info",
         "list": "search.cli.commands.list:list_command",
-        "map": "search.cli.commands.map:map_command",
+        "map": "likewise.map.commands.map:map_command",
         "mcp": "search.cli.commands.mcp:mcp",
         "migrate": "search.cli.commands.migrate:migrate",
         "model": "search.cli.commands.model:model",
@@ -63,7 +63,7 @@ TABLE: Mapping[Group, Mapping[str, str]] = {
     "engines": dict.fromkeys(("postgresql", "postgres"), "indexer.stores.postgres.door:open_engine"),
     "parts": {
         "federation": "likewise.federation.several_indexes",
-        "map": "indexer.map.door",
+        "map": "likewise.map.door",
         "readers": "indexer.sources.readers",
         "service": "search.browse",
         "cache": "likewise.cache.user_cache:opened",

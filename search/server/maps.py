@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer.filters.tree import And, In, Where
-from indexer.map.regions import nearest_middle
 from indexer.records import Document
 from indexer.settings import MapRecord
 from indexer.stores.port import FieldValues
+from likewise.map.regions import nearest_middle
 from search.searcher import Map
 from search.served import ServedIndex
 from search.server.problems import Problem

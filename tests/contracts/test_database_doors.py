@@ -17,8 +17,8 @@ import psycopg
 import pytest
 from postgres_server import address_of, server_uri
 
-import indexer.map.draw
-import indexer.map.projection
+import likewise.map.draw
+import likewise.map.projection
 import likewise.watch.watch
 import search.cli.commands.doctor
 from indexer import Index
@@ -146,10 +146,10 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("search.mcp.serve_stdio", serve_stdio)
     monkeypatch.setattr(likewise.watch.watch.Watch, "run", lambda watch: watch.scan())
     monkeypatch.setattr(signal, "signal", lambda number, handler: None)
-    monkeypatch.setattr(indexer.map.draw, "require_umap", lambda: None)
-    projection = indexer.map.projection
+    monkeypatch.setattr(likewise.map.draw, "require_umap", lambda: None)
+    projection = likewise.map.projection
     monkeypatch.setattr(projection, "_umap", lambda vectors, _: projection.principal_components(vectors))
-    monkeypatch.setattr(indexer.map.draw, "find_regions", lambda *_: ())
+    monkeypatch.setattr(likewise.map.draw, "find_regions", lambda *_: ())
     for part in ("_versions", "_processor", "_models", "_readers", "_extras"):
         monkeypatch.setattr(search.cli.commands.doctor, part, lambda: ())
 

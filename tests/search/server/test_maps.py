@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawn_maps import keep
+from parts.map.drawn_maps import keep
 from starlette.testclient import TestClient
 
 from indexer import Document, Index
-from indexer.map.file import NAME, Map
-from indexer.map.regions import Region, nearest_middle
 from indexer.stores.port import FieldValues
+from likewise.map.file import NAME, Map
+from likewise.map.regions import Region, nearest_middle
 from search.served import without_folders
 from search.server.maps import _outlined, _ranges, contains
 

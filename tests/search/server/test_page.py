@@ -18,12 +18,12 @@ import numpy as np
 import pdf_files
 import pytest
 from chromium import CHROMIUM, FLAGS, serving_here
-from drawn_maps import keep
+from parts.map.drawn_maps import keep
 from starlette.testclient import TestClient
 
 from indexer import Document, Index
-from indexer.map.file import Map
-from indexer.map.regions import Region
+from likewise.map.file import Map
+from likewise.map.regions import Region
 from search.server import create_app
 from search.server.page.page import FOLDER, POLICY
 

@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 
-import indexer.map.projection
-from indexer.map.projection import principal_components
+from likewise.map.projection import principal_components
 
 
 def test_every_document_gets_a_place(
     likewise: Callable[..., Any], topics: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        indexer.map.projection, "_umap", lambda vectors, _: principal_components(vectors)
+        likewise.map.projection, "_umap", lambda vectors, _: principal_components(vectors)
     )  # UMAP compiles for half a minute
     said = likewise("map", topics, "--json")
     assert said.code == 0

@@ -8,13 +8,13 @@ import numpy as np
 
 from indexer.errors import BadInput, count_of, to_install
 from indexer.listener import SILENT, Listener
-from indexer.map.file import Map, outdated, read_map, write_map
-from indexer.map.phrases import CHARACTERS
-from indexer.map.projection import MIN_DOCUMENTS, project, require_umap
-from indexer.map.regions import find_regions
 from indexer.records import Document, Vector
 from indexer.stores.reading.store import Store
 from indexer.stores.words.analysis import stored_analysis
+from likewise.map.file import Map, outdated, read_map, write_map
+from likewise.map.phrases import CHARACTERS
+from likewise.map.projection import MIN_DOCUMENTS, project, require_umap
+from likewise.map.regions import find_regions
 
 
 def draw_map(store: Store, listener: Listener = SILENT) -> Map:

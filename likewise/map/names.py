@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.map.phrases import TITLE_CHARACTERS, Phrase, read_phrases
 from indexer.records import Document, Vector
 from indexer.stores.words.analysis import Analysis
+from likewise.map.phrases import TITLE_CHARACTERS, Phrase, read_phrases
 
 _TERMS = 3
 """Maximum terms of a name, and one more if they leave much of a region without one."""

@@ -23,8 +23,8 @@ def map_command(path: str, as_json: bool) -> None:
     \b
     likewise map papers.index
     """
-    from indexer.map.draw import draw_map
     from indexer.stores.addresses.open import open_store
+    from likewise.map.draw import draw_map
     from search.cli.terminal.progress import Steps
 
     with closing(open_store(path)) as store:

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer.errors import storage_error
-from indexer.map.projection import Places
-from indexer.map.regions import Region
 from indexer.settings import MapRecord
+from likewise.map.projection import Places
+from likewise.map.regions import Region
 
 NAME = "map.safetensors"
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.map.names import Names
-from indexer.map.projection import Places
 from indexer.records import Document, Vector
 from indexer.stores.words.analysis import Analysis
+from likewise.map.names import Names
+from likewise.map.projection import Places
 
 LEVELS = (11, 30, 120)
 """Number of regions at each level. A small collection has fewer regions."""

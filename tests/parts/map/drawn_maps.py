@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from indexer.map.file import Map, write_map
 from indexer.stores.addresses.open import open_store
+from likewise.map.file import Map, write_map
 
 
 def keep(folder: Path, drawn: Map) -> None:

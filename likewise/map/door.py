@@ -6,8 +6,8 @@ from shlex import quote
 
 from indexer.errors import Message
 from indexer.listener import Listener
-from indexer.map.file import damage_of_map, read_map
 from indexer.stores.reading.store import Store
+from likewise.map.file import damage_of_map, read_map
 
 __all__ = ["problems", "read_map", "redraw_if_outdated"]
 
@@ -21,6 +21,6 @@ def problems(store: Store) -> list[Message]:
 
 def redraw_if_outdated(store: Store, listener: Listener) -> list[str]:
     """Do what `draw.redraw_if_outdated` does, which loads more than a check needs."""
-    from indexer.map import draw
+    from likewise.map import draw
 
     return draw.redraw_if_outdated(store, listener)

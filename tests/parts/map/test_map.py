@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-import indexer.map.draw
-import indexer.map.projection
+import likewise.map.draw
+import likewise.map.projection
 from benchmarks.maps import neighbours_kept
 from indexer import Document, Index, doors
 from indexer.listener import Listener
-from indexer.map.draw import draw_map, redraw_if_outdated
-from indexer.map.file import NAME, Map, read_map, write_map
-from indexer.map.names import Names
-from indexer.map.phrases import read_phrases
-from indexer.map.projection import principal_components, project
-from indexer.map.regions import find_regions, nearest_middle
 from indexer.settings import MapRecord
 from indexer.stores.addresses.open import open_store
 from indexer.stores.words.analysis import Analysis, stored_analysis
+from likewise.map.draw import draw_map, redraw_if_outdated
+from likewise.map.file import NAME, Map, read_map, write_map
+from likewise.map.names import Names
+from likewise.map.phrases import read_phrases
+from likewise.map.projection import principal_components, project
+from likewise.map.regions import find_regions, nearest_middle
 from search import Searcher
 
 TOPICS = ("moon orbit crater", "oven dough loaf", "tyre brake engine")
@@ -41,7 +41,7 @@ def clouds(documents: int, dimensions: int = 24) -> tuple[np.ndarray[Any, np.dty
 @pytest.fixture
 def by_components(monkeypatch: pytest.MonkeyPatch) -> None:
     """UMAP compiles for half a minute: most tests are content with principal components."""
-    monkeypatch.setattr(indexer.map.projection, "_umap", lambda vectors, _: principal_components(vectors))
+    monkeypatch.setattr(likewise.map.projection, "_umap", lambda vectors, _: principal_components(vectors))
 
 
 def test_places_are_scaled_and_topics_apart(by_components: None) -> None:
@@ -184,7 +184,7 @@ def test_the_file_is_read_only_if_it_is_the_one_that_was_written(tmp_path: Path)
 
 @pytest.fixture
 def topics(tmp_path: Path, encoder: Any, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(indexer.map.draw, "require_umap", lambda: None)
+    monkeypatch.setattr(likewise.map.draw, "require_umap", lambda: None)
     folder = tmp_path / "topics.index"
     with Index.create(folder, model=encoder) as index:
         index.add([Document(f"d{number}", f"{TOPICS[number % 3]} {number}") for number in range(60)])
