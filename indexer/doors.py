@@ -59,7 +59,7 @@ TABLE: Mapping[Group, Mapping[str, str]] = {
         "update": "search.cli.commands.update:update",
         "watch": "likewise.watch.commands.watch:watch",
     },
-    "encoders": dict.fromkeys(("http", "https"), "indexer.encoders.endpoints.loader:ENDPOINTS"),
+    "encoders": dict.fromkeys(("http", "https"), "likewise.endpoints.loader:ENDPOINTS"),
     "engines": dict.fromkeys(("postgresql", "postgres"), "indexer.stores.postgres.door:open_engine"),
     "parts": {
         "federation": "likewise.federation.several_indexes",

@@ -342,7 +342,7 @@ ADVICE = {
 }
 """Walks by a part of the message, as it is in the source."""
 
-ENDPOINT = "needs an endpoint: tests/indexer/encoders/test_remote.py follows it"
+ENDPOINT = "needs an endpoint: tests/parts/endpoints/test_remote.py follows it"
 MODEL = "needs two models: tests/indexer/test_migrate.py and test_migrate_command.py follow it"
 DATABASE = "needs a database: tests/contracts/test_database_errors.py and test_copy.py follow it"
 INSIDE = "needs a model whose inside is looked at: the message names the options that were left out or contradict"
@@ -352,9 +352,9 @@ USAGE = "refuses options that contradict, and names those to leave out or to add
 SERVICE = "starts a service: tests/search/server/test_run.py"
 
 ELSEWHERE = {
-    "indexer/encoders/endpoints/remote.py": ENDPOINT,
-    "indexer/encoders/endpoints/named_hosts.py": ENDPOINT,
-    "indexer/encoders/endpoints/tokenizer_file.py": ENDPOINT,
+    "likewise/endpoints/remote.py": ENDPOINT,
+    "likewise/endpoints/named_hosts.py": ENDPOINT,
+    "likewise/endpoints/tokenizer_file.py": ENDPOINT,
     "indexer/encoders/recipes/locate.py": "needs a model that has moved, or the hub",
     "indexer/encoders/recipes/notes.py": MODEL,
     "indexer/encoders/torch/automodel.py": MODEL,

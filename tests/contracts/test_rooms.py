@@ -25,7 +25,7 @@ HOMES = {
     "faiss": ("indexer/stores/local/segments/faiss_segment.py", "indexer/stores/pairs.py"),
     "tantivy": ("indexer/stores/words/analysis.py", "indexer/stores/words/tantivy_index.py"),
     "py3langid": ("indexer/languages/detect.py",),
-    "urllib3": ("indexer/encoders/endpoints/endpoint.py",),
+    "urllib3": ("likewise/endpoints/endpoint.py",),
     "sqlite_utils": ("indexer/stores/local/catalog/database.py",),
     "sqlite3": ("indexer/stores/local/", "likewise/cache/vector_cache.py"),
     "psycopg": ("indexer/stores/postgres/",),

@@ -21,10 +21,6 @@ import pytest
 from fake_endpoint import WIDTH, FakeEndpoint, serve
 
 from indexer import Document, Index, Recipe, load_encoder
-from indexer.encoders.endpoints import endpoint, remote
-from indexer.encoders.endpoints.endpoint_address import EndpointAddress
-from indexer.encoders.endpoints.named_hosts import name_host, named_hosts
-from indexer.encoders.endpoints.remote import PROBE, CharacterCounter
 from indexer.encoders.recipes.recipe import RecipeSpec
 from indexer.errors import (
     BadInput,
@@ -36,6 +32,10 @@ from indexer.errors import (
     StorageError,
     TextTooLong,
 )
+from likewise.endpoints import endpoint, remote
+from likewise.endpoints.endpoint_address import EndpointAddress
+from likewise.endpoints.named_hosts import name_host, named_hosts
+from likewise.endpoints.remote import PROBE, CharacterCounter
 from search import Searcher
 
 MOON, BREAD = "The moon orbits the earth.", "Bread is baked in an oven."

@@ -17,9 +17,6 @@ from contextvars import copy_context
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.encoders.endpoints.endpoint import Endpoint, Rejected
-from indexer.encoders.endpoints.endpoint_address import EndpointAddress
-from indexer.encoders.endpoints.tokenizer_file import find_tokenizer
 from indexer.encoders.machine.runtime import Runtime
 from indexer.encoders.recipes.locate import lasting_name
 from indexer.encoders.recipes.port import Counter, Role, Tokenizing
@@ -28,6 +25,9 @@ from indexer.encoders.tokens.batching import tell
 from indexer.encoders.tokens.texts import checked_texts
 from indexer.errors import Message, ModelError, NothingKnown, RecipeMismatch, TextTooLong
 from indexer.records import Vector
+from likewise.endpoints.endpoint import Endpoint, Rejected
+from likewise.endpoints.endpoint_address import EndpointAddress
+from likewise.endpoints.tokenizer_file import find_tokenizer
 
 BATCH_TEXTS = 64
 BATCH_CHARACTERS = 128 * 1024

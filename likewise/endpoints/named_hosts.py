@@ -11,9 +11,9 @@ import os
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from indexer.encoders.endpoints.endpoint_address import EndpointAddress
 from indexer.encoders.machine.user_folders import configuration_folder
 from indexer.errors import Message, ModelError, storage_error
+from likewise.endpoints.endpoint_address import EndpointAddress
 
 _FILE = "hosts.json"
 

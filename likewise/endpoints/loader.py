@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from indexer.encoders.endpoints.endpoint_address import EndpointAddress
-from indexer.encoders.endpoints.named_hosts import name_host
-from indexer.encoders.endpoints.remote import connect, open_remote, tokenizer_sha256
 from indexer.encoders.kinds import Loader
 from indexer.encoders.machine.runtime import Runtime
 from indexer.encoders.recipes.port import Encoder
 from indexer.encoders.recipes.recipe import Recipe, RecipeSpec
+from likewise.endpoints.endpoint_address import EndpointAddress
+from likewise.endpoints.named_hosts import name_host
+from likewise.endpoints.remote import connect, open_remote, tokenizer_sha256
 
 
 class EndpointLoader(Loader):

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from indexer.encoders.endpoints.endpoint_address import EndpointAddress
-from indexer.encoders.endpoints.named_hosts import require_named
 from indexer.errors import EndpointUnavailable, ModelError
 from indexer.records import Vector
+from likewise.endpoints.endpoint_address import EndpointAddress
+from likewise.endpoints.named_hosts import require_named
 
 if TYPE_CHECKING:
     import urllib3
