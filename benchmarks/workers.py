@@ -35,7 +35,7 @@ from indexer.indexing.ingest import Run
 from indexer.listener import Commit, Listener
 from indexer.records import Span
 from indexer.sources import ReadOptions, open_sources
-from indexer.workers import ProcessWorkers
+from likewise.workers import ProcessWorkers
 from search.cli.indexing.runs import limit_arenas
 
 WORDS = np.array([f"word{number}" for number in range(5000)])

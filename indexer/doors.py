@@ -67,7 +67,7 @@ TABLE: Mapping[Group, Mapping[str, str]] = {
         "readers": "indexer.sources.readers",
         "service": "search.browse",
         "cache": "likewise.cache.user_cache:opened",
-        "workers": "indexer.workers.named",
+        "workers": "likewise.workers.named",
         "speed": "indexer.indexing.speed:SPEED",
     },
     "readers": {

@@ -60,7 +60,7 @@ def importing(wanted: Collection[str]) -> set[str]:
     return found
 
 
-NOT_IMPORTED = {"likewise.__main__", "indexer.workers.ray_workers"} | {
+NOT_IMPORTED = {"likewise.__main__", "likewise.workers.ray_workers"} | {
     f"{package}.adapters.{name}"
     for package in ("likewise", "search")
     for name in ("haystack", "langchain", "llamaindex", "mteb")

@@ -31,7 +31,7 @@ from indexer.indexing.batches import require_embedded
 from indexer.indexing.embedder import Embedder
 from indexer.listener import SILENT, Listener
 from indexer.records import Document, Vector
-from indexer.workers import wire
+from likewise.workers import wire
 
 BATCH_SECONDS = 300.0
 """Maximum seconds for a batch. A batch is about 10 seconds of work, so a worker that needs longer hangs."""

@@ -1,4 +1,4 @@
-"""Workers that are processes of this machine, `python -m indexer.workers.serve`."""
+"""Workers that are processes of this machine, `python -m likewise.workers.serve`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from indexer.errors import count_of
 from indexer.indexing.embedder import Embedder
 from indexer.listener import SILENT, Listener
 from indexer.sources.child import Child, ChildEnded
-from indexer.workers.pool import BATCH_SECONDS, Pool, Worker, WorkerLost
+from likewise.workers.pool import BATCH_SECONDS, Pool, Worker, WorkerLost
 
 
 class ProcessWorkers(Pool):
@@ -53,7 +53,7 @@ def _environment(number: int, count: int, device: str) -> dict[str, str]:
 
 class _Process:
     def __init__(self, environment: dict[str, str]) -> None:
-        self._child = Child("indexer.workers.serve", environment)
+        self._child = Child("likewise.workers.serve", environment)
 
     def ask(self, request: bytes, seconds: float) -> bytes:
         try:

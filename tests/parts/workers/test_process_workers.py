@@ -12,7 +12,7 @@ import pytest
 
 from indexer import BadInput, Document, Index
 from indexer.indexing.core import IndexCore
-from indexer.workers import ProcessWorkers
+from likewise.workers import ProcessWorkers
 
 CHANCE = random.Random(5)
 DOCUMENTS = [
@@ -74,7 +74,7 @@ def test_a_process_that_hangs_is_replaced(tmp_path: Path, static_model: Path, ex
 
 
 def test_processes_share_the_cores_or_the_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    from indexer.workers import process_workers
+    from likewise.workers import process_workers
 
     monkeypatch.setattr(process_workers, "cores", lambda: 8)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from indexer.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from indexer.workers.process_workers import ProcessWorkers as ProcessWorkers
-    from indexer.workers.ray_workers import RayWorkers as RayWorkers
+    from likewise.workers.process_workers import ProcessWorkers as ProcessWorkers
+    from likewise.workers.ray_workers import RayWorkers as RayWorkers
 else:
     __all__, __getattr__, __dir__ = lazy_names(
         __name__,
-        {"indexer.workers.process_workers": ["ProcessWorkers"], "indexer.workers.ray_workers": ["RayWorkers"]},
+        {"likewise.workers.process_workers": ["ProcessWorkers"], "likewise.workers.ray_workers": ["RayWorkers"]},
     )

@@ -1,4 +1,4 @@
-"""A worker process, `python -m indexer.workers.serve`: it embeds the documents that its run sends it.
+"""A worker process, `python -m likewise.workers.serve`: it embeds the documents that its run sends it.
 
 Requests and answers cross the connection whose file descriptor is the argument; wire.py has their form. The process
 ends when its run closes the connection or ends.
@@ -11,7 +11,7 @@ import sys
 from contextlib import suppress
 from multiprocessing.connection import Connection
 
-from indexer.workers.wire import Answering
+from likewise.workers.wire import Answering
 
 
 def main(descriptor: int) -> None:

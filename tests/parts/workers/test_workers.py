@@ -24,10 +24,10 @@ from indexer.indexing.embedder import Embedder
 from indexer.indexing.runs import Outcome, index_sources
 from indexer.listener import Listener
 from indexer.sources import ReadOptions, open_sources
-from indexer.workers import wire
-from indexer.workers.pool import Pool, WorkerLost
 from likewise.cache.user_cache import UserCache
 from likewise.cache.vector_cache import VectorCache
+from likewise.workers import wire
+from likewise.workers.pool import Pool, WorkerLost
 
 KILLER = "kill7"
 

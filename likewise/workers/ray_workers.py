@@ -17,8 +17,8 @@ from typing import Any
 from indexer.errors import BadInput, WorkersLost
 from indexer.indexing.embedder import Embedder
 from indexer.listener import SILENT, Listener
-from indexer.workers.pool import BATCH_SECONDS, START_SECONDS, Pool, Worker, WorkerLost
-from indexer.workers.wire import Answering
+from likewise.workers.pool import BATCH_SECONDS, START_SECONDS, Pool, Worker, WorkerLost
+from likewise.workers.wire import Answering
 
 _OBJECT_STORE_BYTES = 256 * 2**20
 """Shared memory of a Ray that runs on this machine alone. Batches are much smaller."""

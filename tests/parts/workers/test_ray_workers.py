@@ -30,9 +30,9 @@ from indexer.encoders.load import load_encoder
 from indexer.indexing.core import IndexCore
 from indexer.ledger import HELD
 from indexer.listener import Listener
-from indexer.workers import ray_workers
-from indexer.workers.ray_workers import RayWorkers, _room, parse_resources
-from indexer.workers.wire import Answering
+from likewise.workers import ray_workers
+from likewise.workers.ray_workers import RayWorkers, _room, parse_resources
+from likewise.workers.wire import Answering
 from search import Searcher
 
 CHANCE = random.Random(5)
@@ -92,7 +92,7 @@ LOCAL = """
 import sys
 import psutil
 from indexer import Document, Index
-from indexer.workers import RayWorkers
+from likewise.workers import RayWorkers
 
 def listening(process):
     try:

@@ -22,7 +22,7 @@ from postgres_server import new_address
 
 from indexer import Index
 from indexer.ledger import HELD
-from indexer.workers import ProcessWorkers
+from likewise.workers import ProcessWorkers
 
 WORDS = [f"word{number}" for number in range(300)]
 

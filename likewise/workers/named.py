@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 from indexer.indexing.embedder import Embedder, Workers
 from indexer.listener import Listener
-from indexer.workers.pool import Pool
-from indexer.workers.process_workers import ProcessWorkers
-from indexer.workers.ray_workers import RayWorkers, parse_resources
+from likewise.workers.pool import Pool
+from likewise.workers.process_workers import ProcessWorkers
+from likewise.workers.ray_workers import RayWorkers, parse_resources
 
 __all__ = ["opened", "parse_resources"]
 
