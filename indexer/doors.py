@@ -45,7 +45,7 @@ TABLE: Mapping[Group, Mapping[str, str]] = {
         "list": "search.cli.commands.list:list_command",
         "map": "likewise.map.commands.map:map_command",
         "mcp": "search.cli.commands.mcp:mcp",
-        "migrate": "search.cli.commands.migrate:migrate",
+        "migrate": "likewise.migration.commands.migrate:migrate",
         "model": "search.cli.commands.model:model",
         "pairs": "search.cli.commands.pairs:pairs",
         "remove": "search.cli.commands.remove:remove",

@@ -343,7 +343,7 @@ ADVICE = {
 """Walks by a part of the message, as it is in the source."""
 
 ENDPOINT = "needs an endpoint: tests/parts/endpoints/test_remote.py follows it"
-MODEL = "needs two models: tests/indexer/test_migrate.py and test_migrate_command.py follow it"
+MODEL = "needs two models: tests/parts/migration/test_migrate.py and test_migrate_command.py follow it"
 DATABASE = "needs a database: tests/contracts/test_database_errors.py and test_copy.py follow it"
 INSIDE = "needs a model whose inside is looked at: the message names the options that were left out or contradict"
 DAMAGE = "needs damage of one kind: tests/crash/test_damage.py makes it and repairs it"
@@ -367,7 +367,7 @@ ELSEWHERE = {
     "indexer/indexing/rebuild.py": MODEL,
     "indexer/languages/notes.py": "needs texts in two languages: tests/indexer/test_languages.py",
     "indexer/ledger.py": RECORDS,
-    "indexer/migration": MODEL,
+    "likewise/migration": MODEL,
     "indexer/stores/addresses/side_index.py": MODEL,
     "indexer/stores/reading/document_rows.py": DAMAGE,
     "indexer/stores/vectors.py": DAMAGE,
@@ -388,7 +388,7 @@ ELSEWHERE = {
     "search/cli/arguments/workers.py": USAGE,
     "search/cli/commands/index.py": USAGE,
     "search/cli/commands/info.py": MODEL,
-    "search/cli/commands/migrate.py": MODEL,
+    "likewise/migration/commands/migrate.py": MODEL,
     "search/cli/commands/pairs.py": INSIDE,
     "search/cli/commands/serve.py": SERVICE,
     "search/cli/commands/show.py": USAGE,

@@ -153,7 +153,7 @@ def test_openvino_reports_nothing_to_its_makers(tmp_path: Path) -> None:
 
 
 def test_changing_back_to_another_model_loads_no_reader_of_files() -> None:
-    program = "import sys, indexer.migration.migrate\nprint('indexer.sources.reading' in sys.modules)"
+    program = "import sys, likewise.migration.migrate\nprint('indexer.sources.reading' in sys.modules)"
     packages, printed = loaded(program)
     assert printed == "False"
     assert not packages & MODELS

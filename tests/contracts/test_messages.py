@@ -14,7 +14,7 @@ ONLY_THE_SHELL_READS = {
     "indexer/ledger.py": "printed by likewise info --ledger and by runs",
     "indexer/indexing/ingest.py": "runs over sources, which only the shell starts",
     "indexer/indexing/prune.py": "runs over sources, which only the shell starts",
-    "indexer/migration/migrate.py": "a change of the model, which only the shell starts",
+    "likewise/migration/migrate.py": "a change of the model, which only the shell starts",
     "indexer/indexing/rebuild.py": "a rebuild, which only the shell starts",
     "indexer/exchange.py": "reading an export, which only runs do",
     "indexer/encoders/inspection": "likewise embed and likewise tokens",

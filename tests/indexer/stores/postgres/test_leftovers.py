@@ -19,13 +19,13 @@ from indexer.errors import IndexLocked
 from indexer.indexing.core import IndexCore
 from indexer.indexing.embedding import settings_of_new
 from indexer.listener import Commit
-from indexer.migration.migrate import open_next, switch
 from indexer.stores.addresses.copying import copy, drop_unfinished
 from indexer.stores.addresses.open import create_store, is_store, open_store
 from indexer.stores.port import SIDE_SLOTS
 from indexer.stores.postgres.address import parse_address
 from indexer.stores.postgres.connections import connect
 from indexer.stores.postgres.schema import DRAFT_LOCK
+from likewise.migration.migrate import open_next, switch
 
 
 @pytest.fixture

@@ -137,7 +137,7 @@ def test_without_yes_it_asks_on_a_terminal_and_elsewhere_keeps_the_work_and_ends
     assert model_of(folder) == "words"
     assert "80 of 80 documents embedded with other" in migrate("info", folder).out
     other.seen.clear()
-    monkeypatch.setattr("search.cli.commands.migrate._on_terminal", lambda: True)
+    monkeypatch.setattr("likewise.migration.commands.migrate._on_terminal", lambda: True)
     said = migrate("migrate", folder, "--model", "other")  # nobody types an answer
     assert (said.code, said.err.splitlines()[-1]) == (130, "likewise: interrupted; what was committed is kept")
     assert model_of(folder) == "words"

@@ -38,8 +38,6 @@ from indexer.indexing.new_index import NewIndex
 from indexer.indexing.runs import index_sources
 from indexer.ledger import Code
 from indexer.listener import Commit, Listener
-from indexer.migration.follow import Followed
-from indexer.migration.migrate import back, build, drop, needed_bytes, open_next, still_there, switch
 from indexer.records import Stamp, Vector
 from indexer.settings import RecordedSource
 from indexer.sources import ReadOptions, open_sources
@@ -49,6 +47,8 @@ from indexer.stores.local import slots
 from indexer.stores.local.disk import failpoint
 from indexer.stores.port import Batch, LedgerRow, SideSlot
 from indexer.stores.reading.store import Store
+from likewise.migration.follow import Followed
+from likewise.migration.migrate import back, build, drop, needed_bytes, open_next, still_there, switch
 from search import Searcher
 
 OTHER = {"name": "other", "weights": "2", "max_tokens": 16}

@@ -20,11 +20,11 @@ from indexer.encoders.recipes.locate import find_model, weight_files
 from indexer.encoders.recipes.recipe import Recipe
 from indexer.errors import BadInput, DiskFull, IndexDamaged, ModelError, NotAnIndex, RecipeMismatch, StorageError
 from indexer.indexing.core import IndexCore
-from indexer.migration.follow import Followed, carry_over, follow, waiting
 from indexer.settings import Settings
 from indexer.stores.addresses.side_index import SideIndex, describe_side_index, unreadable
 from indexer.stores.port import Info, SideSlot
 from indexer.stores.reading.store import Store, Writer
+from likewise.migration.follow import Followed, carry_over, follow, waiting
 
 _BYTES_PER_NUMBER = 4
 """Bytes of a number of a vector: two in the stored vector and two in the searched index."""

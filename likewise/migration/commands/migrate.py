@@ -16,9 +16,9 @@ from search.cli.terminal.tables import print_table
 
 if TYPE_CHECKING:
     from indexer.indexing.core import IndexCore
+    from likewise.migration.verdict import Verdict
     from search.cli.indexing.vector_options import VectorOptions
     from search.evaluation.measures import Qrels
-    from search.evaluation.migration import Verdict
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -94,10 +94,10 @@ def _change(
 ) -> None:
     from indexer.indexing.context import Context
     from indexer.indexing.core import IndexCore
-    from indexer.migration.migrate import build, open_next, still_there, switch
+    from likewise.migration.migrate import build, open_next, still_there, switch
+    from likewise.migration.verdict import compare_vectors
     from search.cli.indexing.runs import vectors_cached
     from search.cli.terminal.progress import DocumentProgress
-    from search.evaluation.migration import compare_vectors
 
     texts, judgments = _judged(path, queries, qrels)
     notes: list[str] = []
@@ -200,7 +200,7 @@ def _back(path: str, no_wait: bool, no_cache: bool, trust_remote_code: bool, as_
     from indexer.encoders.machine.runtime import Runtime
     from indexer.indexing.context import Context
     from indexer.indexing.core import IndexCore
-    from indexer.migration.migrate import back
+    from likewise.migration.migrate import back
     from search.cli.indexing.runs import vectors_cached
     from search.cli.terminal.progress import DocumentProgress
 
@@ -230,7 +230,7 @@ def _back(path: str, no_wait: bool, no_cache: bool, trust_remote_code: bool, as_
 def _drop(path: str, no_wait: bool, as_json: bool) -> None:
     from indexer.indexing.context import Context
     from indexer.indexing.core import IndexCore
-    from indexer.migration.migrate import drop
+    from likewise.migration.migrate import drop
     from search.cli.terminal.progress import Console
 
     with IndexCore.open(path, context=Context(listener=Console(), wait=not no_wait)) as main:
