@@ -17,7 +17,7 @@ ONLY_THE_SHELL_READS = {
     "likewise/migration/migrate.py": "a change of the model, which only the shell starts",
     "indexer/indexing/rebuild.py": "a rebuild, which only the shell starts",
     "indexer/exchange.py": "reading an export, which only runs do",
-    "indexer/encoders/inspection": "likewise embed and likewise tokens",
+    "likewise/inspection": "likewise embed and likewise tokens",
     "indexer/stores/local/check.py": "the report of likewise check",
     "indexer/stores/postgres/check.py": "the report of likewise check",
 }

@@ -14,10 +14,10 @@ from search.cli.terminal.output import quiet_libraries, say, say_json, warn
 from search.cli.terminal.tables import print_table
 
 if TYPE_CHECKING:
-    from indexer.encoders.inspection.tokens import Token, Word
     from indexer.encoders.recipes.recipe import RecipeSpec
     from indexer.encoders.torch.checkpoint import Checkpoint
     from indexer.records import Vector
+    from likewise.inspection.tokens import Token, Word
 
 
 @click.command(cls=HelpfulCommand)
@@ -59,10 +59,10 @@ def tokens(
     likewise tokens "The bank robber was seen on the river bank." --similarity --of bank --layers -1
     likewise tokens "How old is she?" "She is twelve." --words --json
     """
-    from indexer.encoders.inspection.tokens import TokenReader, words_of
     from indexer.encoders.recipes.locate import DEFAULT_MODEL, find_model, has_two_routes
     from indexer.encoders.recipes.recipe import RecipeSpec
     from indexer.encoders.torch.checkpoint import Checkpoint
+    from likewise.inspection.tokens import TokenReader, words_of
     from search.cli.terminal.texts import is_unicode
 
     if not similarity and (chosen or positions or layers or combine):
@@ -170,9 +170,9 @@ def _vectors(
     trust: bool,
 ) -> tuple[str, Vector]:
     """Return a description of what was computed, and the vectors (tokens or words, width) in float32."""
-    from indexer.encoders.inspection.hidden_states import require_layers, token_vectors, word_vectors
     from indexer.encoders.load import load_encoder
     from indexer.encoders.recipes.recipe import RecipeSpec, parse_layers
+    from likewise.inspection.hidden_states import require_layers, token_vectors, word_vectors
 
     if checkpoint.transformer is None:
         raise ModelError(f"model {spec.model!r} has no hidden layers: a token's vector is the same in every text")

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from indexer.encoders.inspection.tokens import Token, Word
 from indexer.encoders.recipes.port import Encoder
 from indexer.encoders.tokens.batching import batches
 from indexer.encoders.torch.encoder import TorchEncoder, packed
 from indexer.encoders.torch.pooling import combine_layers
 from indexer.errors import ModelError
 from indexer.records import Vector
+from likewise.inspection.tokens import Token, Word
 
 
 def word_vectors(vectors: Vector, words: Sequence[Word]) -> Vector:

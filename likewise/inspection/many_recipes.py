@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from indexer.encoders.chain.many_encoders import encode_many
-from indexer.encoders.inspection.hidden_states import require_layers, token_vectors, word_vectors
-from indexer.encoders.inspection.tokens import Token, TokenReader, words_of
-from indexer.encoders.inspection.vector_files import EmbeddedText
 from indexer.encoders.recipes.port import Encoder, Role
 from indexer.encoders.recipes.recipe import RecipeSpec
 from indexer.encoders.torch.checkpoint import Checkpoint
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.errors import TextTooLong
+from likewise.inspection.hidden_states import require_layers, token_vectors, word_vectors
+from likewise.inspection.tokens import Token, TokenReader, words_of
+from likewise.inspection.vector_files import EmbeddedText
 
 Item = tuple[str | int, str]
 """The id and the text of one record."""

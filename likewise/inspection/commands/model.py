@@ -12,7 +12,7 @@ from search.cli.terminal.output import number, quiet_libraries, say, say_json
 from search.cli.terminal.tables import print_table
 
 if TYPE_CHECKING:
-    from indexer.encoders.inspection.model_card import ModelDescription
+    from likewise.inspection.model_card import ModelDescription
 
 
 @click.command(cls=HelpfulCommand)
@@ -25,7 +25,7 @@ def model(name: str, as_json: bool) -> None:
     likewise model all-MiniLM-L6-v2
     likewise model ~/models/my-bert --json
     """
-    from indexer.encoders.inspection.model_card import describe
+    from likewise.inspection.model_card import describe
 
     quiet_libraries()
     description = describe(name)

@@ -17,11 +17,10 @@ from hardware import BFLOAT16, FLOAT32
 from matplotlib.axes import Axes
 from safetensors.numpy import load_file, save_file
 
-import search.cli.commands.embed
 from indexer.encoders import load_encoder
-from indexer.encoders.inspection import many_recipes, plots, vector_files
-from indexer.encoders.inspection.vector_files import EmbeddedText, format_of, open_vectors
 from indexer.encoders.torch.encoder import TorchEncoder
+from likewise.inspection import many_recipes, plots, vector_files
+from likewise.inspection.vector_files import EmbeddedText, format_of, open_vectors
 
 TEXTS = ["Two dogs run through the snow.", "short", "Vaccines train the immune system, slowly.", "the river bank"]
 
@@ -163,7 +162,7 @@ def test_tokens_and_words_in_every_format(
 def test_streams_are_read_and_written_in_batches(
     likewise: Callable[..., Any], tiny: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search.cli.commands.embed, "_BATCH_TEXTS", 3)
+    monkeypatch.setattr(likewise.inspection.commands.embed, "_BATCH_TEXTS", 3)
     texts = [f"the river bank {'snow ' * (number % 7)}of the house" for number in range(11)]
     model = ["--model", tiny("bert"), "--precision", "float32"]
     wanted = load_encoder(tiny("bert"), precision="float32").encode(texts)

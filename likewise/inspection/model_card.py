@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from indexer.encoders.inspection.tokens import token_limit
 from indexer.encoders.recipes.locate import has_two_routes, read_json, weight_files
 from indexer.encoders.recipes.recipe import RecipeSpec
 from indexer.encoders.torch.checkpoint import Checkpoint
 from indexer.encoders.torch.pooling_head import Head, plain_transformer, read_head
 from indexer.errors import ModelError
+from likewise.inspection.tokens import token_limit
 
 _DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "I8": "int8"}
 _BUFFERS = ("position_ids", "token_type_ids")

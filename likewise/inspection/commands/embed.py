@@ -17,9 +17,9 @@ from search.cli.terminal.output import number, on_terminal, printable, quiet_lib
 
 if TYPE_CHECKING:
     from indexer.encoders import Encoder, Role
-    from indexer.encoders.inspection.vector_files import EmbeddedText
     from indexer.encoders.recipes.recipe import RecipeSpec
     from indexer.records import Vector
+    from likewise.inspection.vector_files import EmbeddedText
     from search.cli.terminal.texts import InputText
 
     Load = Callable[[RecipeSpec], Encoder]
@@ -103,8 +103,8 @@ def embed(
     likewise embed - --format jsonl < sentences.txt
     likewise embed "on the river bank" --tokens --layers -4..-1 --combine concat -o tokens.npy
     """
-    from indexer.encoders.inspection.vector_files import format_of, open_vectors
     from indexer.encoders.load import load_encoder
+    from likewise.inspection.vector_files import format_of, open_vectors
     from search.cli.terminal.extras import picture_file
     from search.cli.terminal.texts import InputText, read_texts
 
@@ -179,7 +179,7 @@ def _batch_embedder(
     encoders: dict[str, Encoder], role: Role, truncate: bool, tokens: bool, words: bool, trust_remote_code: bool
 ) -> Callable[[list[InputText]], list[EmbeddedText]]:
     """Return a function that embeds a batch of texts."""
-    from indexer.encoders.inspection.many_recipes import TokenEmbedder, embed_texts
+    from likewise.inspection.many_recipes import TokenEmbedder, embed_texts
 
     token_embedder = TokenEmbedder(encoders, role, words, trust_remote_code) if tokens or words else None
 
@@ -204,8 +204,8 @@ def _layers_of(encoders: dict[str, Encoder], specs: dict[str, RecipeSpec], load:
     Raises:
         BadInput: the recipes have several models.
     """
-    from indexer.encoders.inspection.hidden_states import require_layers
     from indexer.encoders.recipes.recipe import RecipeSpec
+    from likewise.inspection.hidden_states import require_layers
 
     first, *_ = specs.values()
     if len(models := {spec.model for spec in specs.values()}) > 1:
@@ -224,8 +224,8 @@ def _draw(
     trust_remote_code: bool,
 ) -> None:
     """Draw the hidden values of the tokens of some texts, layer by layer."""
-    from indexer.encoders.inspection.many_recipes import TokenEmbedder
-    from indexer.encoders.inspection.plots import draw_layers
+    from likewise.inspection.many_recipes import TokenEmbedder
+    from likewise.inspection.plots import draw_layers
 
     embedder = TokenEmbedder(by_layer, role, False, trust_remote_code)
     values: dict[str, list[Vector]] = {}
