@@ -20,10 +20,10 @@ from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from benchmarks.quality import collections
 from indexer import Encoder, load_encoder
+from likewise.adapters.mteb import LikewiseSearch
 from likewise.cache.cached_encoder import CachedEncoder
 from likewise.cache.vector_cache import open_vector_cache
 from search import Mode
-from search.adapters.mteb import LikewiseSearch
 from search.evaluation.measures import evaluate, read_qrels, read_queries
 
 STRATEGIES = ("rrf", "dbsf", "rsf")

@@ -60,7 +60,7 @@ def test_an_adapter_loads_its_own_framework_alone(name: str, framework: str) -> 
     """Haystack itself loads torch where it is installed."""
     pytest.importorskip(framework)
     quiet = "import os; os.environ['HAYSTACK_TELEMETRY_ENABLED'] = 'False'\n"
-    packages, _ = loaded(f"{quiet}import search.adapters.{name}")
+    packages, _ = loaded(f"{quiet}import likewise.adapters.{name}")
     assert packages & FRAMEWORKS == {framework.split(".", maxsplit=1)[0]}
     own, _ = loaded(f"{quiet}import {framework}")
     assert not (packages - own) & (MODELS | {"faiss", "tantivy"})

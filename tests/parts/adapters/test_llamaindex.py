@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from adapters.examples import run_example
-from adapters.hard_metadata import HARD, REFUSED
+from parts.adapters.examples import run_example
+from parts.adapters.hard_metadata import HARD, REFUSED
 
 pytest.importorskip("llama_index.core")
 
@@ -27,8 +27,8 @@ from llama_index.core.vector_stores.types import (
 from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 
 from indexer import BadInput, Document, FilterError, Index
+from likewise.adapters.llamaindex import LikewiseVectorStore
 from search import Searcher
-from search.adapters.llamaindex import LikewiseVectorStore
 
 TEXTS = [
     "a ripe pear",

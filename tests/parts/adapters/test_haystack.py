@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from adapters.examples import run_example
-from adapters.hard_metadata import HARD, REFUSED, REFUSED_IDS
+from parts.adapters.examples import run_example
+from parts.adapters.hard_metadata import HARD, REFUSED, REFUSED_IDS
 
 pytest.importorskip("haystack")
 
@@ -25,8 +25,8 @@ from haystack.testing import document_store_async as suite_async
 from haystack.utils.filters import document_matches_filter
 
 from indexer import BadInput, Index
+from likewise.adapters.haystack import LikewiseBM25Retriever, LikewiseDocumentStore, LikewiseEmbeddingRetriever
 from search import Searcher
-from search.adapters.haystack import LikewiseBM25Retriever, LikewiseDocumentStore, LikewiseEmbeddingRetriever
 
 
 @pytest.fixture
@@ -279,7 +279,7 @@ async def test_retrievers_are_components_of_a_pipeline(tmp_path: Path) -> None:
     only = comparison("meta.n", ">", 0)
     pipeline.add_component("near", LikewiseEmbeddingRetriever(store, only, 1, filter_policy=FilterPolicy.MERGE))
     pipeline.add_component("words", LikewiseBM25Retriever(store))
-    again = Pipeline.from_dict(pipeline.to_dict(), allowed_modules=["search.adapters.haystack"])
+    again = Pipeline.from_dict(pipeline.to_dict(), allowed_modules=["likewise.adapters.haystack"])
     for each in (pipeline, again):
         found = each.run({"near": {"query_embedding": [1.0, 0.0]}, "words": {"query": "pear", "top_k": 2}})
         assert [document.id for document in found["near"]["documents"]] == ["1"]

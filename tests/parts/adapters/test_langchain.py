@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from adapters.examples import run_example
-from adapters.hard_metadata import HARD, REFUSED, REFUSED_IDS
+from parts.adapters.examples import run_example
+from parts.adapters.hard_metadata import HARD, REFUSED, REFUSED_IDS
 
 pytest.importorskip("langchain_core")
 pytest.importorskip("langchain_tests")
@@ -21,8 +21,8 @@ from langchain_core.vectorstores.utils import maximal_marginal_relevance
 from langchain_tests.integration_tests import RetrieversIntegrationTests, VectorStoreIntegrationTests
 
 from indexer import BadInput, Document, FilterError, Index
+from likewise.adapters.langchain import LikewiseRetriever, LikewiseVectorStore
 from search import Searcher
-from search.adapters.langchain import LikewiseRetriever, LikewiseVectorStore
 
 
 class TestVectorStore(VectorStoreIntegrationTests):

@@ -11,7 +11,7 @@ from mteb.abstasks import AbsTaskRetrieval
 from mteb.abstasks.task_metadata import TaskMetadata
 from mteb.models import SearchProtocol
 
-from search.adapters.mteb import LikewiseSearch
+from likewise.adapters.mteb import LikewiseSearch
 
 __all__ = ["LikewiseSearch", "SearchProtocol", "Task", "scores"]
 

@@ -7,7 +7,7 @@ import io
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "adapters.md"
+PAGE = Path(__file__).parents[3] / "docs" / "adapters.md"
 
 
 def run_example(framework: str) -> tuple[list[str], list[str]]:
