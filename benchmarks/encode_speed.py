@@ -32,14 +32,14 @@ from benchmarks.architectures import REAL_SIZES, make_folder
 from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from indexer.encoders import cross_encoder
-from indexer.encoders.compilation.export import compile_encoder, compile_in_cache
 from indexer.encoders.load import load_encoder
 from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.recipes.locate import DEFAULT_MODEL, find_model
-from indexer.encoders.runtime_rule import choose_runtime
 from indexer.encoders.torch.automodel import AutoModel
 from indexer.encoders.torch.cross_encoder import CrossEncoderScorer
 from indexer.encoders.torch.encoder import TorchEncoder
+from likewise.speed.compilation.export import compile_encoder, compile_in_cache
+from likewise.speed.runtime_rule import choose_runtime
 
 LAYERS, HIDDEN, INNER = 6, 384, 1536
 CEILING = 2048  # rows, columns and depth of the matrix product

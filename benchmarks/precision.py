@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from benchmarks.architectures import ARCHITECTURES, make_folder
 from indexer.encoders import load_encoder
-from indexer.encoders.compilation.export import PROBES
 from indexer.encoders.torch.cross_encoder import CrossEncoderScorer
-from indexer.encoders.torch.native_cross_encoder import compute_natively
 from indexer.errors import ModelError
+from likewise.speed.compilation.export import PROBES
+from likewise.speed.native_cross_encoder import compute_natively
 
 Scores = list[NDArray[np.float64]]
 """The scores (texts,) of each question's texts."""

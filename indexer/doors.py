@@ -34,7 +34,7 @@ TABLE: Mapping[Group, Mapping[str, str]] = {
         "check": "search.cli.commands.check:check",
         "compact": "search.cli.commands.compact:compact",
         "compare": "search.cli.commands.compare:compare",
-        "compile": "search.cli.commands.compile:compile_command",
+        "compile": "likewise.speed.commands.compile:compile_command",
         "copy": "search.cli.commands.copy:copy_command",
         "doctor": "search.cli.commands.doctor:doctor",
         "embed": "likewise.inspection.commands.embed:embed",
@@ -68,7 +68,7 @@ TABLE: Mapping[Group, Mapping[str, str]] = {
         "service": "search.browse",
         "cache": "likewise.cache.user_cache:opened",
         "workers": "likewise.workers.named",
-        "speed": "indexer.indexing.speed:SPEED",
+        "speed": "likewise.speed.door:SPEED",
     },
     "readers": {
         "docx": "indexer.sources.readers.docx:read",

@@ -18,8 +18,8 @@ import scipy.stats
 
 from indexer import Document
 from indexer.encoders import load_encoder
-from indexer.encoders.torch import native
 from indexer.errors import BadInput, ModelError
+from likewise.speed import native
 from search.evaluation import contenders
 from search.evaluation.compare import compare
 from search.evaluation.measures import Qrels

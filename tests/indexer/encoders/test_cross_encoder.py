@@ -13,7 +13,7 @@ from sentence_transformers import CrossEncoder
 
 from benchmarks.architectures import ARCHITECTURES, make_folder
 from indexer.encoders import cross_encoder
-from indexer.encoders.torch.native_cross_encoder import compute_natively
+from likewise.speed.native_cross_encoder import compute_natively
 
 HEADS: dict[str, dict[str, Any]] = {
     "bert": {},

@@ -25,10 +25,10 @@ from indexer.encoders.machine.runtime import Runtime
 from indexer.encoders.recipes import locate
 from indexer.encoders.recipes.recipe import Recipe, RecipeSpec
 from indexer.encoders.tokens.batching import batches
-from indexer.encoders.torch import native
 from indexer.encoders.torch.encoder import TorchEncoder, _shared_out
 from indexer.encoders.torch.pooling import Packed
 from indexer.errors import BadInput, ModelError, TextTooLong
+from likewise.speed import native
 
 DEFAULT = "all-MiniLM-L6-v2"
 

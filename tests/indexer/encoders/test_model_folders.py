@@ -30,14 +30,14 @@ from tokenizers import Tokenizer
 
 from indexer import Document, Index
 from indexer.encoders import RecipeSpec, load_encoder
-from indexer.encoders.compilation.export import compile_encoder
-from indexer.encoders.compilation.graph import _traceable_masks
 from indexer.encoders.load import load_recipe
 from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.static.encoder import StaticEncoder
 from indexer.encoders.torch.encoder import TorchEncoder
-from indexer.encoders.torch.native import Native
 from indexer.errors import ModelError, TextTooLong
+from likewise.speed.compilation.export import compile_encoder
+from likewise.speed.compilation.graph import _traceable_masks
+from likewise.speed.native import Native
 from search.cli.program import cli
 
 

@@ -13,11 +13,11 @@ from sentence_transformers import SentenceTransformer
 
 from benchmarks.architectures import ARCHITECTURES, make_folder
 from indexer.encoders import load_encoder
-from indexer.encoders.compilation.export import compile_encoder
-from indexer.encoders.compilation.graph import NotCompilable
 from indexer.encoders.machine.hardware import choose_dtype
 from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.errors import TextTooLong
+from likewise.speed.compilation.export import compile_encoder
+from likewise.speed.compilation.graph import NotCompilable
 
 QUICK = ("modernbert", "t5", "gemma3_text")
 """Architectures of the default suite: windows of padding, an encoder of two, masks that were not traced."""

@@ -17,8 +17,8 @@ from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.torch import cross_encoder as cross_encoders
 from indexer.encoders.torch.automodel import AutoModel
 from indexer.encoders.torch.encoder import TorchEncoder
-from indexer.encoders.torch.native import Native
 from indexer.errors import BadInput
+from likewise.speed.native import Native
 from search import Searcher
 
 NEEDS = r"^{} needs a part of likewise that is not installed \(speed\): pip install likewise$"

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from indexer.encoders.openvino.onnx import OnnxEncoder
 from indexer.encoders.recipes.recipe import Pooling
 from indexer.encoders.static.encoder import StaticEncoder
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.errors import ModelError
+from likewise.speed.onnx import OnnxEncoder
 
 if TYPE_CHECKING:
     import torch

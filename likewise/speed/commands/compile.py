@@ -23,7 +23,7 @@ def compile_command(path: str, trust_remote_code: bool, no_wait: bool, as_json: 
     from indexer.encoders.machine.runtime import Runtime
     from indexer.indexing.context import Context
     from indexer.indexing.core import IndexCore
-    from indexer.indexing.speed import SPEED
+    from likewise.speed.door import SPEED
     from search.cli.terminal.progress import Console
 
     context = Context(Runtime(trust_remote_code=trust_remote_code), listener=Console(), wait=not no_wait)

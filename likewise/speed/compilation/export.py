@@ -13,7 +13,6 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from indexer.encoders.compilation.graph import Compilable, NotCompilable, write_graph
 from indexer.encoders.machine.hardware import FLOAT32_ARCHITECTURES, Precision
 from indexer.encoders.openvino import files
 from indexer.encoders.openvino.encoder import CompiledEncoder, remove_prepared
@@ -22,6 +21,7 @@ from indexer.encoders.recipes.locate import read_json, sha256
 from indexer.encoders.recipes.port import Encoder, steady
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.errors import ModelError, NothingKnown
+from likewise.speed.compilation.graph import Compilable, NotCompilable, write_graph
 
 PROBES = (
     "a",

@@ -6,9 +6,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from indexer.encoders.torch import native
 from indexer.encoders.torch.encoder import CPU_BATCH_TOKENS, run_in_batches
 from indexer.encoders.torch.pooling import Packed
+from likewise.speed import native
 
 if TYPE_CHECKING:
     import torch

@@ -12,53 +12,53 @@ if TYPE_CHECKING:
 
     from indexer.encoders.machine.hardware import Precision
     from indexer.encoders.recipes.port import Encoder
-    from indexer.encoders.runtime_rule import Choice
     from indexer.encoders.torch.checkpoint import Checkpoint
     from indexer.encoders.torch.encoder import Alternative, Transformer
     from indexer.listener import Listener
+    from likewise.speed.runtime_rule import Choice
 
 
 class QuickEncoders(Speed):
     """Native blocks on torch, and OpenVINO."""
 
     def transformer(self, folder: Path, dtype: torch.dtype) -> Transformer | None:
-        from indexer.encoders.torch.native import Native, settings
+        from likewise.speed.native import Native, settings
 
         return Native(folder, dtype) if settings(folder) is not None else None
 
     def quicken(self, cross_encoder: Any, dtype: torch.dtype) -> None:
-        from indexer.encoders.torch.native_cross_encoder import compute_natively
+        from likewise.speed.native_cross_encoder import compute_natively
 
         compute_natively(cross_encoder, dtype)
 
     def alternative(self, precision: Precision) -> Alternative:
-        from indexer.encoders.documents import OpenvinoForDocuments
+        from likewise.speed.documents import OpenvinoForDocuments
 
         return OpenvinoForDocuments(precision)
 
     def for_documents(self, encoder: Encoder, *, listener: Listener) -> Encoder:
-        from indexer.encoders.documents import for_documents
+        from likewise.speed.documents import for_documents
 
         return for_documents(encoder, listener=listener)
 
     def ignored_override(self, encoder: Encoder) -> str | None:
-        from indexer.encoders.documents import ignored_override
+        from likewise.speed.documents import ignored_override
 
         return ignored_override(encoder)
 
     def compiled(self, encoder: Encoder, precision: Precision) -> Encoder:
-        from indexer.encoders.compilation.export import compile_in_cache
         from indexer.encoders.openvino.encoder import CompiledEncoder
+        from likewise.speed.compilation.export import compile_in_cache
 
         return CompiledEncoder.open(compile_in_cache(encoder, precision))
 
     def load_onnx(self, checkpoint: Checkpoint, place: Path, file: Path, precision: Precision) -> Encoder:
-        from indexer.encoders.compilation.onnx_models import load_onnx
+        from likewise.speed.compilation.onnx_models import load_onnx
 
         return load_onnx(checkpoint, place, file, precision)
 
     def choose_runtime(self, precision: Precision, device: str) -> Choice:
         """Return the runtime that embeds many documents, as `choose_runtime` of runtime_rule.py does."""
-        from indexer.encoders.runtime_rule import choose_runtime
+        from likewise.speed.runtime_rule import choose_runtime
 
         return choose_runtime(precision, device)

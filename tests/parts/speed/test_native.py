@@ -15,9 +15,9 @@ import transformers
 from benchmarks.architectures import ARCHITECTURES, make_folder
 from indexer.encoders import load_encoder
 from indexer.encoders.torch.automodel import AutoModel
-from indexer.encoders.torch.native import Native, settings
 from indexer.encoders.torch.pooling import Packed
 from indexer.errors import ModelError
+from likewise.speed.native import Native, settings
 
 NATIVE = ("roberta", "xlm-roberta", "mpnet", "distilbert", "modernbert", "nomic_bert", "gte")
 

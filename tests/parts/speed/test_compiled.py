@@ -25,14 +25,14 @@ from tokenizers import Tokenizer
 
 from indexer import Document, Index
 from indexer.encoders import Encoder, load_encoder
-from indexer.encoders.compilation import export, graph
-from indexer.encoders.compilation.export import compile_encoder
 from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.openvino.kept import kept_folder
 from indexer.encoders.recipes.recipe import POOLINGS, Combine, Pooling
 from indexer.encoders.torch.pooling import pool
 from indexer.errors import ModelError, NothingKnown, TextTooLong
 from likewise.cache.compiled import keep, take_kept
+from likewise.speed.compilation import export, graph
+from likewise.speed.compilation.export import compile_encoder
 
 
 @pytest.fixture(scope="module")

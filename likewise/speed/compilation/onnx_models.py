@@ -6,9 +6,7 @@ from pathlib import Path
 
 import openvino
 
-from indexer.encoders.compilation.graph import onnx_graph, pools_itself
 from indexer.encoders.machine.hardware import Precision
-from indexer.encoders.openvino.onnx import OnnxEncoder
 from indexer.encoders.recipes.locate import read_json
 from indexer.encoders.recipes.prompts import known_pooling
 from indexer.encoders.tokens.tokenizer import Tokenizer
@@ -16,6 +14,8 @@ from indexer.encoders.torch.automodel import MAX_POSITIONS, from_padding
 from indexer.encoders.torch.checkpoint import Checkpoint
 from indexer.encoders.torch.pooling_head import read_head
 from indexer.errors import ModelError
+from likewise.speed.compilation.graph import onnx_graph, pools_itself
+from likewise.speed.onnx import OnnxEncoder
 
 
 def load_onnx(checkpoint: Checkpoint, place: Path, file: Path, precision: Precision) -> OnnxEncoder:

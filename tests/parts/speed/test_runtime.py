@@ -18,16 +18,16 @@ from opened import store_of
 
 from indexer import Document, Index
 from indexer.encoders import documents, get_query_encoder, load_encoder, registry, runtime_rule
-from indexer.encoders.compilation import export, graph
-from indexer.encoders.compilation.export import compile_encoder, compile_in_cache
-from indexer.encoders.compilation.graph import NotCompilable
 from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.openvino.kept import kept_folder
-from indexer.encoders.runtime_rule import REPAYING_TEXTS, choose_runtime
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.errors import BadInput, ModelError, NothingKnown, TextTooLong
 from indexer.listener import Collecting
 from likewise.cache.compiled import keep
+from likewise.speed.compilation import export, graph
+from likewise.speed.compilation.export import compile_encoder, compile_in_cache
+from likewise.speed.compilation.graph import NotCompilable
+from likewise.speed.runtime_rule import REPAYING_TEXTS, choose_runtime
 from search.explain import add_sentences
 from search.hits import Hit
 from search.pairs import embed

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from indexer.encoders.quick_encoders import QuickEncoders
 from indexer.errors import ModelError
 from indexer.indexing.compiler import Compiler
+from likewise.speed.quick_encoders import QuickEncoders
 
 if TYPE_CHECKING:
     from indexer.indexing.core import IndexCore
@@ -20,8 +20,8 @@ class SpeedDoor(QuickEncoders, Compiler):
     def compile_index(self, index: IndexCore) -> None:
         if reason := _nothing_to_compile(index):
             raise ModelError(f"{index.address}: there is nothing to compile: {reason}")
-        from indexer.encoders.compilation.export import compile_encoder
         from indexer.encoders.recipes.port import loaded, of_role
+        from likewise.speed.compilation.export import compile_encoder
 
         with index.writer():
             compile_encoder(loaded(of_role(index.encoder, "query")), index.store.artifacts())

@@ -13,11 +13,11 @@ from indexer.encoders.machine.runtime import RUNTIME_VARIABLE, named_runtime
 from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.openvino.kept import kept_folder
 from indexer.encoders.recipes.port import Encoder
-from indexer.encoders.runtime_rule import REPAYING_KEPT_TEXTS, REPAYING_TEXTS, choose_runtime
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.encoders.torch.fallback import SentenceTransformerEncoder
 from indexer.errors import LikewiseError
 from indexer.listener import Listener
+from likewise.speed.runtime_rule import REPAYING_KEPT_TEXTS, REPAYING_TEXTS, choose_runtime
 
 _not_compilable: dict[tuple[str, Precision], str] = {}
 """Reasons why models cannot be compiled, by recipe identity and precision. A process tries each of them once."""
@@ -72,14 +72,14 @@ class OpenvinoForDocuments:
         """Compile the model, unless the user's cache holds it, and open it; return None if that fails."""
         import torch
 
-        from indexer.encoders.compilation.graph import NotCompilable
+        from likewise.speed.compilation.graph import NotCompilable
 
         key = torch_encoder.recipe.identity, self._precision
         threads = torch.get_num_threads()
         try:
             if key in _not_compilable:
                 raise NotCompilable(_not_compilable[key])
-            from indexer.encoders.compilation.export import compile_in_cache
+            from likewise.speed.compilation.export import compile_in_cache
 
             folder = compile_in_cache(torch_encoder, self._precision)
             # OpenVINO uses all cores unless it is limited; a caller who limits torch's threads means to limit both.
