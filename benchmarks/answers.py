@@ -16,8 +16,8 @@ from benchmarks.data import folder_asked
 from benchmarks.machine import machine
 from benchmarks.quality import LIKEWISE, collections
 from indexer.stores.addresses.open import open_store
+from likewise.evaluation.measures import read_qrels, read_queries
 from search import Searcher
-from search.evaluation.measures import read_qrels, read_queries
 from search.query import Mode
 
 _ASKED = 200

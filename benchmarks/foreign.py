@@ -29,7 +29,7 @@ from benchmarks.quality import collections
 from indexer import Encoder, load_encoder
 from likewise.cache.cached_encoder import CachedEncoder
 from likewise.cache.vector_cache import open_vector_cache
-from search.evaluation.measures import evaluate
+from likewise.evaluation.measures import evaluate
 from search.fusion import MAX_UNREAD_BIAS, READ_PIECES, fuse, probed_words_bias, words_weight
 
 MAX_DOCUMENTS = 200

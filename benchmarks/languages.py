@@ -25,8 +25,8 @@ from benchmarks.quality import LIKEWISE, collections
 from indexer import Document, Index
 from indexer.errors import NoWords
 from indexer.languages.detect import languages_of
+from likewise.evaluation.measures import evaluate, read_qrels, read_queries
 from search import Searcher
-from search.evaluation.measures import evaluate, read_qrels, read_queries
 
 METRIC = "nDCG@10"
 

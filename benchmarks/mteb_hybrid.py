@@ -23,8 +23,8 @@ from indexer import Encoder, load_encoder
 from likewise.adapters.mteb import LikewiseSearch
 from likewise.cache.cached_encoder import CachedEncoder
 from likewise.cache.vector_cache import open_vector_cache
+from likewise.evaluation.measures import evaluate, read_qrels, read_queries
 from search import Mode
-from search.evaluation.measures import evaluate, read_qrels, read_queries
 
 STRATEGIES = ("rrf", "dbsf", "rsf")
 COLUMNS = (*get_args(Mode), *(strategy.upper() for strategy in STRATEGIES))

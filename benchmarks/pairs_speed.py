@@ -24,8 +24,8 @@ from indexer import Document
 from indexer.encoders import load_encoder
 from indexer.encoders.recipes.locate import DEFAULT_MODEL, find_model
 from indexer.stores.pairs import nearest_pairs
-from search.evaluation.sts import read_sts
-from search.pairs import pairs_of_texts
+from likewise.evaluation.pairs import pairs_of_texts
+from likewise.evaluation.sts import read_sts
 
 MANY = 500_000
 COMPARED = 1000

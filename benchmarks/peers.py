@@ -25,8 +25,8 @@ from benchmarks.machine import machine
 from benchmarks.quality import collections
 from indexer import Document, Index
 from indexer.encoders.recipes.locate import DEFAULT_MODEL, find_model
+from likewise.evaluation.measures import evaluate, read_qrels, read_queries
 from search import Searcher
-from search.evaluation.measures import evaluate, read_qrels, read_queries
 
 DEPTH = 10
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.data import folder_asked
 from benchmarks.machine import machine
-from search.evaluation.measures import evaluate, read_qrels, read_queries
+from likewise.evaluation.measures import evaluate, read_qrels, read_queries
 
 LIKEWISE = str(Path(sys.executable).with_name("likewise"))
 

@@ -17,12 +17,12 @@ from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from indexer.encoders import load_encoder
 from indexer.encoders.torch.encoder import TorchEncoder
-from search.evaluation.collection import read_documents
-from search.evaluation.compare import Comparison, RecipeResult, compare
-from search.evaluation.measures import read_qrels, read_queries
-from search.evaluation.plot import plot
-from search.evaluation.sts import read_sts
-from search.evaluation.tasks import Retrieval
+from likewise.evaluation.collection import read_documents
+from likewise.evaluation.compare import Comparison, RecipeResult, compare
+from likewise.evaluation.measures import read_qrels, read_queries
+from likewise.evaluation.plot import plot
+from likewise.evaluation.sts import read_sts
+from likewise.evaluation.tasks import Retrieval
 
 STS, NDCG = "STS stsb-test", "nDCG@10"
 POOLINGS = ("mean", "cls", "max", "weighted_mean", "last")  # mean_sqrt_len has the cosines of mean

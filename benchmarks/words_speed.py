@@ -31,7 +31,7 @@ from indexer.stores.addresses.open import create_store
 from indexer.stores.hashes import row_hash
 from indexer.stores.port import Batch, EmbeddedDocument, Hashes, Ranking, Unit
 from indexer.stores.reading.store import Store
-from search.evaluation.measures import evaluate, read_qrels, read_queries
+from likewise.evaluation.measures import evaluate, read_qrels, read_queries
 
 LANGUAGES = {"xquad/de": "de", "xquad/ar": "ar"}
 MANY = 100_000

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import get_args
 
 from likewise import Document, Index, Mode, Searcher
-from search.evaluation.measures import evaluate, read_qrels, read_queries
+from likewise.evaluation.measures import evaluate, read_qrels, read_queries
 
 files = sorted(Path("data/collection").glob("*.jsonl"))
 records = [json.loads(line) for path in files for line in path.read_text(encoding="utf-8").splitlines()]

@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from search.evaluation.measures import read_qrels, read_queries
+from likewise.evaluation.measures import read_qrels, read_queries
 
 DATA = Path(__file__).parents[1] / "data"
 COLLECTION = DATA / "collection"

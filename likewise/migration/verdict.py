@@ -27,9 +27,9 @@ from indexer.settings import MIN_PSEUDO_QUESTIONS
 from indexer.stores.port import Info, Passage
 from indexer.stores.reading.snapshot import Snapshot
 from indexer.stores.reading.store import Store
+from likewise.evaluation.measures import Qrels, evaluate
+from likewise.evaluation.significance import estimate_averages
 from search.answering import Answering
-from search.evaluation.measures import Qrels, evaluate
-from search.evaluation.significance import estimate_averages
 from search.hits import Hits
 from search.query import Query
 

@@ -18,7 +18,7 @@ from benchmarks.fusion import (
     score_by_each_way,
 )
 from indexer.settings import Probed
-from search.evaluation.measures import Qrels
+from likewise.evaluation.measures import Qrels
 
 
 def test_reciprocal_ranks_are_summed_as_published() -> None:

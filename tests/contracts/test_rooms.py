@@ -21,7 +21,7 @@ HOMES = {
     "tokenizers": ("indexer/encoders/",),
     "safetensors": ("indexer/encoders/", "likewise/map/file.py"),
     "openvino": ("indexer/encoders/",),
-    "matplotlib": ("likewise/inspection/", "search/evaluation/"),
+    "matplotlib": ("likewise/inspection/", "likewise/evaluation/"),
     "faiss": ("indexer/stores/local/segments/faiss_segment.py", "indexer/stores/pairs.py"),
     "tantivy": ("indexer/stores/words/analysis.py", "indexer/stores/words/tantivy_index.py"),
     "py3langid": ("indexer/languages/detect.py",),

@@ -18,8 +18,8 @@ from postgres_server import new_address, remove_index
 from indexer import Document, Index
 from indexer.stores.addresses.copying import copy_into
 from indexer.stores.addresses.open import create_store
+from likewise.evaluation.measures import evaluate, read_qrels, read_queries
 from search import Searcher
-from search.evaluation.measures import evaluate, read_qrels, read_queries
 
 MODES = ("words", "dense", "hybrid")
 COLLECTIONS = ("legal-summarization", "medquad-liveqa", "scifact", "xquad/ar", "xquad/de", "xquad/en", "xquad/zh")

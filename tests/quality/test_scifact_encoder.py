@@ -13,7 +13,7 @@ from hardware import needs_bfloat16
 from numpy.typing import NDArray
 
 from indexer.encoders import Encoder, load_encoder
-from search.evaluation.measures import Qrels, evaluate, read_qrels, read_queries
+from likewise.evaluation.measures import Qrels, evaluate, read_qrels, read_queries
 
 PUBLISHED = 0.645
 

@@ -140,7 +140,7 @@ def embed(
             # Files and pipes get a text as it is. On a terminal its escape characters are replaced.
             out.write([_printable(row) for row in rows] if output is None and sys.stdout.isatty() else rows)
             if truncate:
-                from search.pairs import too_long
+                from likewise.evaluation.pairs import too_long
 
                 read = [text.text for text in batch]
                 cut += len({position for encoder in encoders.values() for position in too_long(encoder, read, role)})

@@ -16,9 +16,9 @@ from search.cli.terminal.tables import print_table
 
 if TYPE_CHECKING:
     from indexer.indexing.core import IndexCore
+    from likewise.evaluation.measures import Qrels
     from likewise.migration.verdict import Verdict
     from search.cli.indexing.vector_options import VectorOptions
-    from search.evaluation.measures import Qrels
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -156,8 +156,8 @@ def _judged(path: str, queries: Path | None, qrels: Path | None) -> tuple[dict[s
     """Return the judged questions and their judgments by the uris of the index."""
     if queries is None or qrels is None:
         return None, None
-    from search.cli.commands.evaluate import as_stored
-    from search.evaluation.measures import read_qrels, read_queries
+    from likewise.evaluation.commands.evaluate import as_stored
+    from likewise.evaluation.measures import read_qrels, read_queries
     from search.searcher import Searcher
 
     texts = read_queries(queries)

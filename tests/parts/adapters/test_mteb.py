@@ -10,8 +10,8 @@ import pytest
 from word_encoder import WordEncoder
 
 from indexer import BadInput, Document, Index
+from likewise.evaluation.measures import Qrels, evaluate
 from search import Mode, Searcher
-from search.evaluation.measures import Qrels, evaluate
 
 CORPUS = [
     {"id": "dogs", "title": "", "text": "two dogs run through the snow"},

@@ -24,13 +24,13 @@ from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.errors import BadInput, ModelError, NothingKnown, TextTooLong
 from indexer.listener import Collecting
 from likewise.cache.compiled import keep
+from likewise.evaluation.pairs import embed
 from likewise.speed.compilation import export, graph
 from likewise.speed.compilation.export import compile_encoder, compile_in_cache
 from likewise.speed.compilation.graph import NotCompilable
 from likewise.speed.runtime_rule import REPAYING_TEXTS, choose_runtime
 from search.explain import add_sentences
 from search.hits import Hit
-from search.pairs import embed
 
 TEXTS = [f"dogs watch river number {number}" for number in range(64)]
 

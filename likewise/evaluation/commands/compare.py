@@ -15,10 +15,10 @@ from search.cli.terminal.output import on_terminal, quiet_libraries, say, say_js
 from search.cli.terminal.tables import print_table
 
 if TYPE_CHECKING:
-    from search.evaluation.compare import Comparison, RecipeResult
-    from search.evaluation.significance import Estimate
-    from search.evaluation.sts import JudgedPairs
-    from search.evaluation.tasks import Retrieval
+    from likewise.evaluation.compare import Comparison, RecipeResult
+    from likewise.evaluation.significance import Estimate
+    from likewise.evaluation.sts import JudgedPairs
+    from likewise.evaluation.tasks import Retrieval
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _PERCENTILES = (5, 25, 50, 75, 95)
@@ -77,8 +77,8 @@ def compare(
         --corpus corpus.jsonl --queries queries.jsonl --qrels qrels/test.tsv --plot picture.png
     """
     from indexer.encoders.recipes.recipe import RecipeSpec
-    from search.evaluation.compare import compare as compare_recipes
-    from search.evaluation.sts import read_sts
+    from likewise.evaluation.compare import compare as compare_recipes
+    from likewise.evaluation.sts import read_sts
 
     if picture is not None:
         from search.cli.terminal.extras import picture_file
@@ -94,7 +94,7 @@ def compare(
     trust = trust_remote_code
     comparison = compare_recipes(specs, sts, retrieval, device=device, trust_remote_code=trust, progress=progress)
     if picture is not None:
-        from search.evaluation.plot import plot
+        from likewise.evaluation.plot import plot
 
         plot(comparison, picture)
     if as_json:
@@ -108,9 +108,9 @@ def _retrieval(corpus: Path | None, queries: Path | None, qrels: Path | None) ->
         return None
     if corpus is None or queries is None or qrels is None:
         raise click.UsageError("--corpus, --queries and --qrels go together: give all three")
-    from search.evaluation.collection import read_documents
-    from search.evaluation.measures import read_qrels, read_queries
-    from search.evaluation.tasks import Retrieval
+    from likewise.evaluation.collection import read_documents
+    from likewise.evaluation.measures import read_qrels, read_queries
+    from likewise.evaluation.tasks import Retrieval
 
     texts = read_queries(queries)
     documents = read_documents(corpus)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from indexer.errors import BadInput
-from search.evaluation.sts import read_sts, spearman
+from likewise.evaluation.sts import read_sts, spearman
 
 FORMS = {
     "tabs.tsv": 'score\tsentence1\tsentence2\n2.5\tA "girl.\tB, b\n5\tC\tD\n',

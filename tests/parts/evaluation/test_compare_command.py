@@ -19,12 +19,12 @@ import scipy.stats
 from indexer import Document
 from indexer.encoders import load_encoder
 from indexer.errors import BadInput, ModelError
+from likewise.evaluation import contenders
+from likewise.evaluation.compare import compare
+from likewise.evaluation.measures import Qrels
+from likewise.evaluation.sts import JudgedPairs, read_sts
+from likewise.evaluation.tasks import Retrieval
 from likewise.speed import native
-from search.evaluation import contenders
-from search.evaluation.compare import compare
-from search.evaluation.measures import Qrels
-from search.evaluation.sts import JudgedPairs, read_sts
-from search.evaluation.tasks import Retrieval
 
 WORDS = ["bank", "river", "dogs", "snow", "stars", "explode", "vaccines", "flute", "money", "system", "house", "short"]
 
@@ -135,7 +135,7 @@ def test_recipes_of_one_model_share_one_forward_pass(
         return states(self, batch, wanted)
 
     monkeypatch.setattr(native.Native, "states", counting)
-    monkeypatch.setattr("search.evaluation.compare.measure_speeds", lambda encoders, texts: [1.0] * len(encoders))
+    monkeypatch.setattr("likewise.evaluation.compare.measure_speeds", lambda encoders, texts: [1.0] * len(encoders))
     recipes = [f"{model}:{rest}" for rest in ("mean", "cls@-2", "max@0,3+concat", "mean@2", "mean@2+8")]
     compare(recipes, [sts], retrieval)
     assert sum(passed) == 240 + 150 + 20  # sentences, documents, questions: each once

@@ -31,12 +31,12 @@ def tune(
     likewise tune papers.index --queries queries.jsonl --qrels qrels/train.tsv
     """
     from indexer.stores.addresses.open import open_store
+    from likewise.evaluation.commands.evaluate import as_stored
+    from likewise.evaluation.measures import read_qrels, read_queries
+    from likewise.evaluation.tune import scored_candidates
+    from likewise.evaluation.tune import tune as learn_words_bias
     from search.answering import Answering
-    from search.cli.commands.evaluate import as_stored
     from search.cli.terminal.progress import Console
-    from search.evaluation.measures import read_qrels, read_queries
-    from search.evaluation.tune import scored_candidates
-    from search.evaluation.tune import tune as learn_words_bias
     from search.fusion import words_bias
     from search.searcher import Searcher
 

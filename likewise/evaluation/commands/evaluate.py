@@ -17,7 +17,7 @@ from search.cli.terminal.tables import print_table
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
 
-    from search.evaluation.measures import Evaluation, Qrels, Run
+    from likewise.evaluation.measures import Evaluation, Qrels, Run
     from search.query import Mode
 
 
@@ -63,7 +63,7 @@ def evaluate(
     \b
     likewise evaluate papers.index --queries queries.jsonl --qrels qrels/test.tsv --json
     """
-    from search.evaluation import measures
+    from likewise.evaluation import measures
     from search.searcher import Searcher
 
     if k < 100:
@@ -111,7 +111,7 @@ def _evaluate_other(index: Container[str], run: Run, qrels: Qrels, address: str)
     Raises:
         BadInput: it answers none of the questions.
     """
-    from search.evaluation.measures import evaluate
+    from likewise.evaluation.measures import evaluate
 
     stored = _stored_uris(index, {uri: None for ranking in run.values() for uri, _ in ranking}, address)
     resolved = {query: [(stored[uri], score) for uri, score in ranking] for query, ranking in run.items()}
@@ -142,7 +142,7 @@ def _compare(report: Evaluation, other: Evaluation) -> dict[str, tuple[float, fl
     """Return the other run's average and the p-value of the difference, by measure."""
     import numpy as np
 
-    from search.evaluation.significance import estimate_averages
+    from likewise.evaluation.significance import estimate_averages
 
     compared = {}
     for name, average in other.averages.items():
@@ -153,7 +153,7 @@ def _compare(report: Evaluation, other: Evaluation) -> dict[str, tuple[float, fl
 
 def as_stored(index: Container[str], qrels: Qrels, address: str) -> tuple[Qrels, list[str]]:
     """Return the judgments with the uris of an index, and the relevant documents that it does not have."""
-    from search.evaluation.measures import Qrels
+    from likewise.evaluation.measures import Qrels
 
     stored = _stored_uris(index, {uri: None for grades in qrels.grades.values() for uri in grades}, address)
     relevant = {uri for grades in qrels.grades.values() for uri, grade in grades.items() if grade > 0}

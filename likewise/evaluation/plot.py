@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from indexer.errors import BadInput
 
 if TYPE_CHECKING:
-    from search.evaluation.compare import Comparison, RecipeResult
+    from likewise.evaluation.compare import Comparison, RecipeResult
 
 _RANDOM, _RELATED = "#9a9a9a", "#1b6ca8"
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer.errors import BadInput
-from search.evaluation.records import read_object, read_text
+from likewise.evaluation.records import read_object, read_text
 
 Run = Mapping[str, Sequence[tuple[str, float]]]
 """A ranking of (document, score), best first, for each query id."""

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from indexer.passages.cut import titled_text
 from indexer.records import Document, Vector
-from search.evaluation.contenders import Contenders
-from search.evaluation.measures import Qrels, evaluate
-from search.evaluation.significance import Estimate, estimate_averages, estimate_correlations
-from search.evaluation.sts import JudgedPairs
+from likewise.evaluation.contenders import Contenders
+from likewise.evaluation.measures import Qrels, evaluate
+from likewise.evaluation.significance import Estimate, estimate_averages, estimate_correlations
+from likewise.evaluation.sts import JudgedPairs
 
 MEASURES = {"nDCG@10": "nDCG@10", "recall@100": "R@100", "MRR@10": "RR@10"}
 """The measures of retrieval: printed name to the name in `measures`."""

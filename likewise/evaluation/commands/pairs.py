@@ -16,7 +16,7 @@ from search.cli.arguments.options import HelpfulCommand, json_option, rare, trus
 from search.cli.terminal.output import number, quiet_libraries, say, say_json, shown, warn
 
 if TYPE_CHECKING:
-    from search.pairs import PairReport, Side
+    from likewise.evaluation.pairs import PairReport, Side
 
 
 class _FileOrIndex(click.Path):
@@ -96,7 +96,7 @@ def pairs(
 
 def _pairs_of_index(path: str, count: int, min_score: float) -> PairReport:
     from indexer.stores.addresses.open import open_store
-    from search.pairs import pairs_of_passages
+    from likewise.evaluation.pairs import pairs_of_passages
 
     with closing(open_store(path)) as store:
         return pairs_of_passages(store, count, min_score)
@@ -108,8 +108,8 @@ def _pairs_of_file(
     from indexer.encoders import get_encoder
     from indexer.encoders.machine.runtime import Runtime
     from indexer.encoders.recipes.locate import DEFAULT_MODEL
-    from search.evaluation.collection import read_documents
-    from search.pairs import pairs_of_texts
+    from likewise.evaluation.collection import read_documents
+    from likewise.evaluation.pairs import pairs_of_texts
 
     documents = read_documents(path, text_field)
     quiet_libraries()

@@ -7,7 +7,7 @@ from pathlib import Path
 from indexer.errors import BadInput
 from indexer.records import Document
 from indexer.sources import ReadOptions, open_sources, read
-from search.evaluation.records import read_text
+from likewise.evaluation.records import read_text
 
 _RECORDS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv")
 

@@ -14,7 +14,7 @@ from indexer.encoders import Encoder, RecipeSpec, Role
 from indexer.encoders.machine.runtime import Runtime
 from indexer.errors import count_of
 from indexer.records import Vector
-from search.pairs import too_long
+from likewise.evaluation.pairs import too_long
 
 BATCH_TEXTS = 4096
 """Number of texts that are embedded in one pass. It bounds the memory for their vectors."""

@@ -14,8 +14,8 @@ from opened import store_of
 from indexer import Index
 from indexer.errors import BadInput
 from indexer.stores.port import Candidates
-from search.evaluation.measures import Qrels
-from search.evaluation.tune import WORDS_BIASES, tune
+from likewise.evaluation.measures import Qrels
+from likewise.evaluation.tune import WORDS_BIASES, tune
 from search.fusion import words_bias
 from search.modes import ScoredCandidates
 

@@ -9,8 +9,8 @@ from itertools import chain
 import numpy as np
 
 from indexer.errors import BadInput
+from likewise.evaluation.measures import Qrels, evaluate
 from search.answering import Answering
-from search.evaluation.measures import Qrels, evaluate
 from search.modes import ScoredCandidates, rank_hybrid, score_candidates
 from search.query import Query
 

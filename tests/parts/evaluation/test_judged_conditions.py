@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from indexer import Document, Index
+from likewise.evaluation.measures import evaluate, read_qrels, read_queries
 from search import Query, Searcher
 from search.conditions import read_conditions
-from search.evaluation.measures import evaluate, read_qrels, read_queries
 from search.query import Mode
 
 

@@ -10,10 +10,10 @@ from opened import store_of
 from indexer import Index
 from indexer.indexing.ingest import Run
 from indexer.sources import ReadOptions, open_sources
+from likewise.evaluation.measures import evaluate, read_qrels, read_queries
 from search import Searcher
-from search.evaluation.measures import evaluate, read_qrels, read_queries
 
-DATA = Path(__file__).parents[2] / "data"
+DATA = Path(__file__).parents[3] / "data"
 FLOOR = 0.80
 
 

@@ -41,7 +41,7 @@ def estimate_correlations(systems: Sequence[NDArray[np.floating]], judged: Value
     """Return Spearman's correlation times 100 of each system's values (n,) with people's scores (n,)."""
     from scipy.stats import rankdata
 
-    from search.evaluation.sts import spearman
+    from likewise.evaluation.sts import spearman
 
     def statistic(items: NDArray[np.int64]) -> Values:
         gold = _standardize(rankdata(judged[items], axis=-1))

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from indexer.encoders import RecipeSpec
 from indexer.errors import BadInput, count_of
-from search.evaluation.contenders import Contenders, even_sample, measure_speeds
-from search.evaluation.significance import Estimate
-from search.evaluation.sts import JudgedPairs
-from search.evaluation.tasks import Cosines, Retrieval, judge_retrieval, judge_sts
+from likewise.evaluation.contenders import Contenders, even_sample, measure_speeds
+from likewise.evaluation.significance import Estimate
+from likewise.evaluation.sts import JudgedPairs
+from likewise.evaluation.tasks import Cosines, Retrieval, judge_retrieval, judge_sts
 
 _TIMED_SENTENCES, _TIMED_DOCUMENTS = 256, 64
 

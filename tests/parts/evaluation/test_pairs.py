@@ -13,7 +13,7 @@ from indexer import Document, Index
 from indexer.stores import pairs
 from indexer.stores.pairs import nearest_pairs
 from indexer.stores.reading.document_rows import stored_rows
-from search.pairs import pairs_of_passages, pairs_of_texts
+from likewise.evaluation.pairs import pairs_of_passages, pairs_of_texts
 
 Vectors = np.ndarray
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from search.evaluation.significance import estimate_averages, estimate_correlations
+from likewise.evaluation.significance import estimate_averages, estimate_correlations
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer.errors import BadInput
-from search.evaluation.records import read_object, read_text
+from likewise.evaluation.records import read_object, read_text
 
 _FIRST = ("sentence1", "text1", "first")
 _SECOND = ("sentence2", "text2", "second")

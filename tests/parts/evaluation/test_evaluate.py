@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from indexer.errors import BadInput
-from search.evaluation.measures import Qrels, evaluate, read_qrels, read_queries, read_run, write_run
+from likewise.evaluation.measures import Qrels, evaluate, read_qrels, read_queries, read_run, write_run
 
 
 def ranking(*documents: str) -> list[tuple[str, float]]:
