@@ -1,1 +1,1 @@
-"""Faster blocks on torch, OpenVINO for documents and the rule that chooses it, and the compilation of the encoder of questions."""
+"""Faster blocks on torch, OpenVINO for documents, and the compilation of the encoder of questions."""

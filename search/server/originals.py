@@ -15,7 +15,7 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response
 
-from indexer.sources.original import NoOriginal
+from likewise.readers.original import NoOriginal
 from search.served import ServedIndex
 from search.server.problems import Problem
 from search.server.requests import parameter

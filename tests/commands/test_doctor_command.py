@@ -64,7 +64,7 @@ def test_pip_follows_the_advice_without_an_index(likewise: Callable[..., Any]) -
 def test_a_reader_that_cannot_be_imported_is_a_problem(
     likewise: Callable[..., Any], here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "indexer.sources.readers.pdf", None)
+    monkeypatch.setitem(sys.modules, "likewise.readers.formats.pdf", None)
     report = likewise("doctor", "--json").json
     assert not report["ok"]
     assert "pdf" not in topics(report, "readers")[0].split(", ")

@@ -300,7 +300,7 @@ def test_every_public_name_can_be_had_and_is_the_same_in_all_packages() -> None:
         "indexer",
         "indexer.encoders",
         "indexer.sources",
-        "indexer.sources.readers",
+        "likewise.readers",
         "likewise.workers",
         "search",
         "search.server",

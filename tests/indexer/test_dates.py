@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from indexer import Document, Index
 from indexer.filters.dates import MAX_CHARACTERS, Date, from_datetime, read_date
-from indexer.sources.readers import rst
+from likewise.readers.formats import rst
 from search import Searcher
 
 PEPS = Path(os.environ.get("LIKEWISE_EVAL_DATA", "/nonexistent")) / "data" / "peps"

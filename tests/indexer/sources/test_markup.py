@@ -13,7 +13,7 @@ from lxml import etree
 
 from indexer.records import Document
 from indexer.sources import Entry
-from indexer.sources.readers import rtf, xml
+from likewise.readers.formats import rtf, xml
 
 Collect = Callable[..., list[Entry]]
 

@@ -15,7 +15,7 @@ from indexer.passages.cut import front_matter
 from indexer.records import Document
 from indexer.sources import Entry, markdown
 from indexer.sources.encoding import decode
-from indexer.sources.readers import rst
+from likewise.readers.formats import rst
 
 Collect = Callable[..., list[Entry]]
 DATA = Path(os.environ.get("LIKEWISE_EVAL_DATA", "/nonexistent")) / "data"

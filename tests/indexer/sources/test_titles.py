@@ -13,9 +13,9 @@ import pytest
 from indexer.records import Section
 from indexer.sources import Entry, titles
 from indexer.sources.content import Content
-from indexer.sources.extracted_titles import says_nothing
 from indexer.sources.formats import DOCX, EML, MARKDOWN, PDF, XLSX, Format
 from indexer.sources.titles import title_of, without_markup
+from likewise.readers.extracted_titles import says_nothing
 
 Collect = Callable[..., list[Entry]]
 

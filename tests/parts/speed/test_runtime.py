@@ -17,7 +17,8 @@ import pytest
 from opened import store_of
 
 from indexer import Document, Index
-from indexer.encoders import documents, get_query_encoder, load_encoder, registry, runtime_rule
+from indexer.encoders import get_query_encoder, load_encoder, registry
+from likewise.speed import documents, runtime_rule
 from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.openvino.kept import kept_folder
 from indexer.encoders.torch.encoder import TorchEncoder

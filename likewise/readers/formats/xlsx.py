@@ -10,9 +10,9 @@ from typing import Any
 import openpyxl
 from lxml import etree
 
-from indexer.sources import archive
 from indexer.sources.content import Assembly, Content
-from indexer.sources.readers.office_parts import add_comments_and_charts, add_sheet, formulas_without_value
+from likewise.readers import archive
+from likewise.readers.formats.office_parts import add_comments_and_charts, add_sheet, formulas_without_value
 
 
 def read(path: str) -> Content:

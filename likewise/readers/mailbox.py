@@ -23,10 +23,10 @@ from indexer.sources.extractor import EXTRACTOR
 from indexer.sources.formats import EML, MAILDIR, MBOX, reader_of
 from indexer.sources.limits import MAX_EXPANSION
 from indexer.sources.maildir import ledger_path, message_files
-from indexer.sources.mbox import message_places, read_message
-from indexer.sources.message import Message
 from indexer.sources.titles import title_of
 from indexer.sources.walk import WalkedFile
+from likewise.readers.mbox import message_places, read_message
+from likewise.readers.message import Message
 
 
 class Mailboxes:

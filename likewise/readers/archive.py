@@ -7,7 +7,7 @@ import zipfile
 
 from indexer.ledger import Code
 from indexer.sources.content import Unreadable
-from indexer.sources.reader_limits import MAX_ARCHIVE_MEMBERS, MAX_PACKING_RATIO, MAX_UNPACKED_BYTES
+from likewise.readers.limits import MAX_ARCHIVE_MEMBERS, MAX_PACKING_RATIO, MAX_UNPACKED_BYTES
 
 _LARGE_BYTES = 10 * 2**20
 

@@ -10,7 +10,7 @@ from typing import Any
 from indexer.errors import count_of
 from indexer.ledger import Code, Reason
 from indexer.sources.content import Assembly
-from indexer.sources.readers import xml
+from likewise.readers.formats import xml
 
 _COMMENTS = re.compile(r"word/comments\.xml|(?:xl|ppt)/(?:comments/)?\w*comment\w*\.xml", re.IGNORECASE)
 _SHEET_NAME = re.compile(r"(?:sheet|tabelle|feuil(?:le)?|hoja|foglio|blad|planilha|table)[ _]?\d*", re.IGNORECASE)

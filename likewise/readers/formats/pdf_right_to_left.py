@@ -14,7 +14,7 @@ from statistics import median
 from typing import Literal, TypeVar
 from unicodedata import bidirectional
 
-from indexer.sources.readers.pdf_annotations import Rectangle
+from likewise.readers.formats.pdf_annotations import Rectangle
 
 RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 

@@ -17,10 +17,10 @@ from docx.package import Package
 from docx.parts.document import DocumentPart
 
 from indexer.ledger import Code
-from indexer.sources import archive
 from indexer.sources.content import Assembly, Content, Headings, Unreadable
-from indexer.sources.readers import xml
-from indexer.sources.readers.office_parts import add_comments_and_charts
+from likewise.readers import archive
+from likewise.readers.formats import xml
+from likewise.readers.formats.office_parts import add_comments_and_charts
 
 _HEADING = re.compile(r"head(?:ing)?\s*([1-9a-e])$", re.IGNORECASE)  # Word's headings, and publishers' "HeadA"
 _TITLE = re.compile(r"(?:(?:book|chapter|appendix)\s*)?title$", re.IGNORECASE)

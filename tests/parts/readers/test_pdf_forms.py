@@ -11,7 +11,7 @@ from pdf_files import PIXEL, SCAN, words, write
 
 from indexer.ledger import Code
 from indexer.sources.content import Skip
-from indexer.sources.readers import pdf
+from likewise.readers.formats import pdf
 
 
 def field(kind: str, rectangle: str, members: str = "", drawn: str = "") -> str:

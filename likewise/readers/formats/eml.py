@@ -25,9 +25,9 @@ from indexer.sources.content import Assembly, Content, Refused, Unreadable, clea
 from indexer.sources.encoding import decode, is_binary, marked_encoding
 from indexer.sources.extractor import EXTRACTOR
 from indexer.sources.formats import EML, FORMATS, HTML, Format, format_of
-from indexer.sources.message import message_ids
-from indexer.sources.reader_limits import MAX_ATTACHMENT_SECONDS
-from indexer.sources.readers import html
+from likewise.readers.formats import html
+from likewise.readers.limits import MAX_ATTACHMENT_SECONDS
+from likewise.readers.message import message_ids
 
 _FIELDS = {"from": "From", "to": "To", "cc": "Cc", "subject": "Subject"}
 _MARKUP = {"text/rtf", "text/richtext", "text/enriched", "text/css"}  # text/* that is not readable as it is

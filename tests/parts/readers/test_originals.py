@@ -13,7 +13,7 @@ import pdf_files
 import pytest
 from PIL import Image
 
-from indexer.sources.original import NoOriginal
+from likewise.readers.original import NoOriginal
 from search import Searcher
 
 MAIL = "From ada@example.org Wed May  1 10:00:00 2024\nMessage-ID: <{0}>\nFrom: Ada <ada@x.org>\n\nAbout the {0}.\n\n"

@@ -9,9 +9,9 @@ from pptx.package import Package
 from pptx.parts.presentation import PresentationPart
 
 from indexer.ledger import Code
-from indexer.sources import archive
 from indexer.sources.content import Assembly, Content, Unreadable
-from indexer.sources.readers.office_parts import add_comments_and_charts
+from likewise.readers import archive
+from likewise.readers.formats.office_parts import add_comments_and_charts
 
 _NO_TITLES = {"", "PowerPoint Presentation"}  # the defaults of PowerPoint and python-pptx
 

@@ -26,7 +26,7 @@ from indexer.ledger import Code
 from indexer.records import KnownFile
 from indexer.sources.content import Assembly, Content, Skip, Unreadable
 from indexer.sources.formats import FORMATS, TEXT, format_of_extension, reader_of
-from indexer.sources.page_numbers import page_ranges, texts_of_pages
+from likewise.readers.page_numbers import page_ranges, texts_of_pages
 
 FILE = "{file}"
 """The part of a command that the absolute path of the file replaces."""

@@ -21,10 +21,10 @@ from pypdfium2 import raw
 
 from indexer.ledger import Code, Reason
 from indexer.sources.content import Assembly, Content, Skip, Unreadable
-from indexer.sources.page_numbers import page_ranges
-from indexer.sources.reader_limits import MAX_PAGES
-from indexer.sources.readers.pdf_annotations import PlacedText, Rectangle, insertions, placed_texts
-from indexer.sources.readers.pdf_right_to_left import RIGHT_TO_LEFT, rows
+from likewise.readers.formats.pdf_annotations import PlacedText, Rectangle, insertions, placed_texts
+from likewise.readers.formats.pdf_right_to_left import RIGHT_TO_LEFT, rows
+from likewise.readers.limits import MAX_PAGES
+from likewise.readers.page_numbers import page_ranges
 
 _MARK = "\x02"
 """PDFium writes this, or U+FFFE, for a hyphen or soft hyphen at the end of a line, and then leaves the line end out."""

@@ -16,7 +16,7 @@ from pdf_files import PIXEL, SCAN, words, write
 from indexer.ledger import Code
 from indexer.records import Document
 from indexer.sources import Entry
-from indexer.sources.readers import eml
+from likewise.readers.formats import eml
 
 Collect = Callable[..., list[Entry]]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from indexer.sources.from_line import BEGINNING, FROM_LINE, UUCP_LINES
-from indexer.sources.message import HEADER_END, Message
+from likewise.readers.message import HEADER_END, Message
 
 _CONTENT_LENGTH = re.compile(rb"^content-length:[ \t]*(\d{1,15})[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
 _QUOTED_FROM = re.compile(rb"^>(?=>*From )", re.MULTILINE)

@@ -18,7 +18,7 @@ from lxml import html as lxml_html
 from indexer.ledger import Code
 from indexer.sources import Entry
 from indexer.sources.content import Assembly
-from indexer.sources.readers import html
+from likewise.readers.formats import html
 
 NOTE = Code.PAGE_WITHOUT_NAVIGATION().text()
 

@@ -14,7 +14,7 @@ from lxml import etree
 from indexer.ledger import Code
 from indexer.records import Document
 from indexer.sources import Entry
-from indexer.sources.readers import odf
+from likewise.readers.formats import odf
 
 Collect = Callable[..., list[Entry]]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pdf_files import write
 
-from indexer.sources.readers import pdf
+from likewise.readers.formats import pdf
 
 DIGIT_WIDTH, POINT_WIDTH, LETTER_WIDTHS = (
     556,

@@ -21,8 +21,8 @@ from indexer.sources.content import Unreadable
 from indexer.sources.extractor import EXTRACTOR
 from indexer.sources.formats import EML, FORMATS, MAILDIR, MBOX, PDF
 from indexer.sources.maildir import message_files
-from indexer.sources.mbox import message_places, read_message
-from indexer.sources.reader_limits import MAX_PICTURE_SECONDS
+from likewise.readers.limits import MAX_PICTURE_SECONDS
+from likewise.readers.mbox import message_places, read_message
 
 MAX_BYTES = 2**28
 """Maximum bytes of an original."""

@@ -17,8 +17,8 @@ from indexer.passages.cut import left_out_ranges, visible_text
 from indexer.records import Document
 from indexer.sources import Entry, encoding, markdown
 from indexer.sources.content import Unreadable
-from indexer.sources.readers import html, rst
 from indexer.sources.worker import call_reader
+from likewise.readers.formats import html, rst
 
 Collect = Callable[..., list[Entry]]
 

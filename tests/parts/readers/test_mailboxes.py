@@ -25,11 +25,12 @@ from hardware import needs_memory_limit
 from indexer import Index
 from indexer.ledger import Code
 from indexer.records import KnownFile
-from indexer.sources import Entry, mbox
+from indexer.sources import Entry
+from likewise.readers import mbox
 from indexer.sources.content import Content
 from indexer.sources.extractor import EXTRACTOR
 from indexer.sources.formats import EML, MBOX, TEXT, format_of
-from indexer.sources.mailbox import MessageOpener
+from likewise.readers.mailbox import MessageOpener
 
 Collect = Callable[..., list[Entry]]
 Likewise = Callable[..., Any]
@@ -575,7 +576,7 @@ def test_nothing_is_listed_of_an_empty_maildir_and_nothing_is_left_to_do_after_p
 _READ = """
 import sys
 from indexer.sources import ReadOptions, extractor, open_sources, read
-from indexer.sources.readers import eml
+from likewise.readers.formats import eml
 
 extractor.EXTRACTOR.extract = lambda path, module, most, data: eml.read(data)  # without the worker, to be quick
 options = ReadOptions()

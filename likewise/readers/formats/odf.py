@@ -15,11 +15,11 @@ from typing import Any
 from lxml import etree
 
 from indexer.ledger import Code
-from indexer.sources import archive
 from indexer.sources.content import Assembly, Content, Headings, Unreadable
-from indexer.sources.reader_limits import MAX_REPEATED_CHARACTERS, MAX_REPEATS
-from indexer.sources.readers import xml
-from indexer.sources.readers.office_parts import add_sheet, formulas_without_value
+from likewise.readers import archive
+from likewise.readers.formats import xml
+from likewise.readers.formats.office_parts import add_sheet, formulas_without_value
+from likewise.readers.limits import MAX_REPEATED_CHARACTERS, MAX_REPEATS
 
 _NAMES = {
     "dc": "http://purl.org/dc/elements/1.1/",

@@ -12,9 +12,9 @@ from urllib.parse import unquote
 from defusedxml import ElementTree
 
 from indexer.ledger import Code
-from indexer.sources import archive
 from indexer.sources.content import Assembly, Content, Unreadable
-from indexer.sources.readers import html
+from likewise.readers import archive
+from likewise.readers.formats import html
 
 _NAMES = {
     "container": "urn:oasis:names:tc:opendocument:xmlns:container",

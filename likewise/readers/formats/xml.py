@@ -18,7 +18,7 @@ from lxml import etree
 from indexer.ledger import Code
 from indexer.sources.content import Assembly, Content, Skip, Unreadable
 from indexer.sources.encoding import decode, undecodable
-from indexer.sources.readers import html
+from likewise.readers.formats import html
 
 _ROWS = {"row", "tr"}
 _CELLS = {"cell", "entry", "td", "th"}

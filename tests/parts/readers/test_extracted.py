@@ -282,7 +282,7 @@ def test_formulas_are_counted_as_programs_write_them(tmp_path: Path, collect: Co
 
 _COUNT = """
 import sys
-from indexer.sources.readers import xlsx
+from likewise.readers.formats import xlsx
 
 def peak():
     return int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0]) // 1024

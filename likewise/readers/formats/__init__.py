@@ -1,0 +1,1 @@
+"""Readers: the text of a file, one file per format."""
