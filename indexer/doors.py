@@ -60,7 +60,7 @@ TABLE: Mapping[Group, Mapping[str, str]] = {
         "watch": "likewise.watch.commands.watch:watch",
     },
     "encoders": dict.fromkeys(("http", "https"), "likewise.endpoints.loader:ENDPOINTS"),
-    "engines": dict.fromkeys(("postgresql", "postgres"), "indexer.stores.postgres.door:open_engine"),
+    "engines": dict.fromkeys(("postgresql", "postgres"), "likewise.postgres.door:open_engine"),
     "parts": {
         "federation": "likewise.federation.several_indexes",
         "map": "likewise.map.door",

@@ -86,10 +86,10 @@ def address_in_new_database() -> str:
 def remove_index(engine: Any) -> None:
     """Remove the index of an engine, with those beside it, from its database."""
     from indexer.stores.port import SIDE_SLOTS
-    from indexer.stores.postgres.connections import connect
-    from indexer.stores.postgres.schema import statement
-    from indexer.stores.postgres.tables import unregister
-    from indexer.stores.postgres.views import read_row
+    from likewise.postgres.connections import connect
+    from likewise.postgres.schema import statement
+    from likewise.postgres.tables import unregister
+    from likewise.postgres.views import read_row
 
     with connect(engine._address) as connection, connection.transaction():
         tables = read_row(connection, engine._address).tables

@@ -344,7 +344,7 @@ ADVICE = {
 
 ENDPOINT = "needs an endpoint: tests/parts/endpoints/test_remote.py follows it"
 MODEL = "needs two models: tests/parts/migration/test_migrate.py and test_migrate_command.py follow it"
-DATABASE = "needs a database: tests/contracts/test_database_errors.py and test_copy.py follow it"
+DATABASE = "needs a database: tests/parts/postgres/test_database_errors.py and test_copy.py follow it"
 INSIDE = "needs a model whose inside is looked at: the message names the options that were left out or contradict"
 DAMAGE = "needs damage of one kind: tests/crash/test_damage.py makes it and repairs it"
 RECORDS = "a variant of the advice on --text-field and --max-file-mb above, for tables, members and missing columns"
@@ -376,7 +376,7 @@ ELSEWHERE = {
     "indexer/stores/local/disk/drafts.py": "needs a killed command: tests/indexer/stores/test_drafts.py follows it",
     "indexer/stores/local/catalog/generation.py": DAMAGE,
     "indexer/stores/local/disk/lock.py": "needs a second writer: tests/indexer/stores/test_lock.py",
-    "indexer/stores/postgres": DATABASE,
+    "likewise/postgres": DATABASE,
     "likewise/map/door.py": "computes a map, which takes seconds: tests/commands/test_check_command.py",
     "likewise/cache/commands/cache.py": USAGE,
     "likewise/evaluation/commands/compare.py": INSIDE,

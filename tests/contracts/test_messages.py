@@ -19,7 +19,7 @@ ONLY_THE_SHELL_READS = {
     "indexer/exchange.py": "reading an export, which only runs do",
     "likewise/inspection": "likewise embed and likewise tokens",
     "indexer/stores/local/check.py": "the report of likewise check",
-    "indexer/stores/postgres/check.py": "the report of likewise check",
+    "likewise/postgres/check.py": "the report of likewise check",
 }
 
 

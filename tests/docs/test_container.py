@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from indexer.stores.postgres.address import parse_address
+from likewise.postgres.address import parse_address
 from search.cli.commands.serve import serve
 from search.server.run import GRACE_S
 

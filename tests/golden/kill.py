@@ -30,8 +30,8 @@ from indexer.stores.local import slots
 from indexer.stores.local.catalog.catalog import Catalog
 from indexer.stores.local.disk import failpoint
 from indexer.stores.local.writer import LocalWriter
-from indexer.stores.postgres import engine as postgres_engine
-from indexer.stores.postgres.writer import PostgresWriter
+from likewise.postgres import engine as postgres_engine
+from likewise.postgres.writer import PostgresWriter
 from search.cli import main as program
 
 

@@ -17,7 +17,7 @@ from postgres_server import new_address, remove_index, server_uri
 
 from indexer import Document, Index, NewerFormat, OlderFormat
 from indexer.stores.addresses.open import open_store
-from indexer.stores.postgres.address import parse_address
+from likewise.postgres.address import parse_address
 from search import Searcher
 
 BEFORE_RELEASE = Path(__file__).parent / "before-release.index"

@@ -21,9 +21,9 @@ from indexer.stores.addresses.copying import drop_unfinished
 from indexer.stores.addresses.open import engine_of, open_store
 from indexer.stores.local import slots
 from indexer.stores.local.catalog.catalog import Catalog
-from indexer.stores.postgres.address import parse_address
-from indexer.stores.postgres.writer import PostgresWriter
 from indexer.stores.reading.store import Store
+from likewise.postgres.address import parse_address
+from likewise.postgres.writer import PostgresWriter
 
 
 @pytest.fixture

@@ -26,10 +26,10 @@ from indexer import Index
 from indexer.ledger import Code
 from indexer.records import KnownFile
 from indexer.sources import Entry
-from likewise.readers import mbox
 from indexer.sources.content import Content
 from indexer.sources.extractor import EXTRACTOR
 from indexer.sources.formats import EML, MBOX, TEXT, format_of
+from likewise.readers import mbox
 from likewise.readers.mailbox import MessageOpener
 
 Collect = Callable[..., list[Entry]]

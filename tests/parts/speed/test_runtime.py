@@ -18,7 +18,6 @@ from opened import store_of
 
 from indexer import Document, Index
 from indexer.encoders import get_query_encoder, load_encoder, registry
-from likewise.speed import documents, runtime_rule
 from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.openvino.kept import kept_folder
 from indexer.encoders.torch.encoder import TorchEncoder
@@ -26,6 +25,7 @@ from indexer.errors import BadInput, ModelError, NothingKnown, TextTooLong
 from indexer.listener import Collecting
 from likewise.cache.compiled import keep
 from likewise.evaluation.pairs import embed
+from likewise.speed import documents, runtime_rule
 from likewise.speed.compilation import export, graph
 from likewise.speed.compilation.export import compile_encoder, compile_in_cache
 from likewise.speed.compilation.graph import NotCompilable

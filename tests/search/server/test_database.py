@@ -13,7 +13,7 @@ from postgres_server import OwnServer
 from starlette.testclient import TestClient
 
 from indexer import Document, Index
-from indexer.stores.postgres import connections
+from likewise.postgres import connections
 
 
 @pytest.fixture(scope="module")

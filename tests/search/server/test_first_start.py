@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from indexer import Document, Index
 from indexer.errors import DiskFull
 from indexer.stores.addresses.open import open_store
-from indexer.stores.postgres import words
+from likewise.postgres import words
 from search import Searcher
 
 DOCUMENTS = [Document("moon", "The moon orbits the earth."), Document("sun", "The sun is a star.")]
