@@ -273,7 +273,7 @@ def by_threads(folder: Path) -> None:
     """Print 32 clients by the number of threads of one worker that search."""
     print("| 32 clients, per second (CPU ms) | " + " | ".join(MODES) + " |\n| --- | --- | --- | --- |")
     for threads in THREADS:
-        program = f"import search.server.app as app; app.SEARCH_THREADS = {threads}; {_START}"
+        program = f"import likewise.service.http.app as app; app.SEARCH_THREADS = {threads}; {_START}"
         with serving(folder, "--workers", "1", program=program) as service:
             print(f"| {threads} | {' | '.join(_cells(service))} |", flush=True)
 

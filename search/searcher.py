@@ -443,7 +443,7 @@ def search_indexes(indexes: Iterable[str | PathLike[str] | Searcher], query: Que
 
 
 def _browse() -> Any:
-    """Return the functions of `search/browse.py`. Raises BadInput if the part `service` is missing."""
+    """Return the functions of `likewise/service/browse.py`. Raises BadInput if the part `service` is missing."""
     return doors.require("parts", "service", "reading an index without a question")
 
 

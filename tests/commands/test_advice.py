@@ -349,7 +349,7 @@ INSIDE = "needs a model whose inside is looked at: the message names the options
 DAMAGE = "needs damage of one kind: tests/crash/test_damage.py makes it and repairs it"
 RECORDS = "a variant of the advice on --text-field and --max-file-mb above, for tables, members and missing columns"
 USAGE = "refuses options that contradict, and names those to leave out or to add"
-SERVICE = "starts a service: tests/search/server/test_run.py"
+SERVICE = "starts a service: tests/parts/service/test_run.py"
 
 ELSEWHERE = {
     "likewise/endpoints/remote.py": ENDPOINT,
@@ -390,13 +390,13 @@ ELSEWHERE = {
     "search/cli/commands/info.py": MODEL,
     "likewise/migration/commands/migrate.py": MODEL,
     "likewise/evaluation/commands/pairs.py": INSIDE,
-    "search/cli/commands/serve.py": SERVICE,
+    "likewise/service/commands/serve.py": SERVICE,
     "search/cli/commands/show.py": USAGE,
     "search/cli/commands/status.py": "a list that is cut: --json is followed above for info",
     "likewise/inspection/commands/tokens.py": INSIDE,
     "likewise/watch/commands/watch.py": USAGE,
     "search/cli/indexing/vector_options.py": ENDPOINT,
-    "search/server/run.py": SERVICE,
+    "likewise/service/http/run.py": SERVICE,
 }
 """Files whose other advice is not walked here, and why."""
 

@@ -10,7 +10,7 @@ from indexer.errors import BadInput, Message, in_shell
 
 ONLY_THE_SHELL_READS = {
     "search/cli": "the shell itself",
-    "search/server/run.py": "refusals before the service starts",
+    "likewise/service/http/run.py": "refusals before the service starts",
     "indexer/ledger.py": "printed by likewise info --ledger and by runs",
     "indexer/indexing/ingest.py": "runs over sources, which only the shell starts",
     "indexer/indexing/prune.py": "runs over sources, which only the shell starts",

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from likewise.postgres.address import parse_address
-from search.cli.commands.serve import serve
-from search.server.run import GRACE_S
+from likewise.service.commands.serve import serve
+from likewise.service.http.run import GRACE_S
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,9 +10,9 @@ import pytest
 
 from indexer import Document, Index
 from indexer.stores.port import Passage
+from likewise.service.middles import middles
+from likewise.service.overview import _question, questions_to_try
 from search import Searcher
-from search.middles import middles
-from search.overview import _question, questions_to_try
 
 TEXTS = {
     "a": "Alzheimer disease is a disease of the brain.",

@@ -17,6 +17,7 @@ import likewise.client.client
 from indexer import Document, Index
 from indexer.records import Section
 from likewise.client.client import Client
+from likewise.service import create_app
 from search import (
     BadInput,
     DeadlinePassed,
@@ -31,7 +32,6 @@ from search import (
     UnknownField,
     UnknownUri,
 )
-from search.server import create_app
 
 WORDS = ["moon", "sun", "earth", "bread", "oven", "star", "sky", "month", "dough", "flour"]
 DOCUMENTS = [

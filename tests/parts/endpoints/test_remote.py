@@ -709,7 +709,7 @@ def test_our_own_service_is_an_endpoint(tmp_path: Path, encoder: Any, register: 
     pytest.importorskip("uvicorn")
     import uvicorn
 
-    from search.server import create_app
+    from likewise.service import create_app
 
     with Index.create(tmp_path / "served.index", model=encoder) as index:
         index.add([Document("moon", MOON), Document("bread", BREAD)])

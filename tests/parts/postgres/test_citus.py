@@ -26,8 +26,8 @@ from indexer import Document, Index
 from indexer.errors import IndexUnavailable
 from indexer.stores.addresses.open import open_store
 from likewise.postgres import connections
+from likewise.service import create_app
 from search import Searcher
-from search.server import create_app
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600), needs_citus]
 

@@ -23,9 +23,9 @@ import likewise.watch.watch
 import search.cli.commands.doctor
 from indexer import Index
 from likewise.postgres.address import parse_address
+from likewise.service.served import ServedIndexes
 from search.cli.program import COMMANDS
 from search.cli.terminal.output import say_json
-from search.served import ServedIndexes
 
 NAME = f"doors-{os.getpid()}"
 
@@ -142,8 +142,8 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
         say_json(indexes.choose(None).describe())
         indexes.close()
 
-    monkeypatch.setattr("search.server.run.serve", serve)
-    monkeypatch.setattr("search.mcp.serve_stdio", serve_stdio)
+    monkeypatch.setattr("likewise.service.http.run.serve", serve)
+    monkeypatch.setattr("likewise.service.mcp.serve_stdio", serve_stdio)
     monkeypatch.setattr(likewise.watch.watch.Watch, "run", lambda watch: watch.scan())
     monkeypatch.setattr(signal, "signal", lambda number, handler: None)
     monkeypatch.setattr(likewise.map.draw, "require_umap", lambda: None)

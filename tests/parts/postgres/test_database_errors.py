@@ -20,7 +20,7 @@ import psycopg
 import pytest
 from postgres_server import address_of, new_address, remove_index, server_uri
 
-import search.cli.commands.serve
+import likewise.service.commands.serve
 from indexer import Document, Index
 from indexer.errors import BadInput, IndexDamaged, IndexUnavailable, LikewiseError, NotPermitted, StorageError
 from indexer.stores.addresses.open import open_store
@@ -460,7 +460,7 @@ def test_the_process_that_watches_is_not_told_a_password_that_others_see(monkeyp
     monkeypatch.setattr("subprocess.Popen", Process)
     monkeypatch.setattr("indexer.stores.addresses.open.is_store", lambda address: True)
     address = f"postgresql://u:{PASSWORD}@h/db"
-    with search.cli.commands.serve._watching([address], ("notes",)):
+    with likewise.service.commands.serve._watching([address], ("notes",)):
         pass
     ((arguments, env),) = started
     assert arguments[3:] == ["watch", "--", "notes"]

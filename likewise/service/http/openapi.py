@@ -1,0 +1,167 @@
+"""GET /openapi.json: every request and answer, made from the classes that validate requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, TypeAdapter
+
+from likewise.service.http import answers
+
+_PROBLEMS = {
+    400: "The request is wrong.",
+    401: "A token is needed, or the token is wrong.",
+    403: "A foreign page, or a service that is read-only or shows no originals.",
+    404: "No such index or document.",
+    408: "The body did not arrive in time.",
+    413: "The body is too large.",
+    415: "The body is compressed.",
+    421: "The Host header names another service.",
+    431: "Too many headers.",
+    500: "The service failed.",
+    503: "Too much to do, or the index is not available: try again after Retry-After seconds.",
+    507: "The disk of the index is full.",
+}
+_NAME = {
+    "name": "name",
+    "in": "path",
+    "required": True,
+    "schema": {"type": "string"},
+    "description": "Name of an index.",
+}
+URI = {
+    "name": "uri",
+    "in": "query",
+    "required": True,
+    "schema": {"type": "string", "minLength": 1},
+    "description": "Uri of a document.",
+}
+FIELD = {**URI, "name": "field", "description": "A metadata field."}
+WHERE = {
+    "name": "where",
+    "in": "query",
+    "schema": {"type": "string", "minLength": 1},
+    "description": "A filter as text, as in a search.",
+}
+CURSOR = {**WHERE, "name": "cursor", "description": "From the page before; without it, the first page."}
+PAGE = {"name": "page", "in": "query", "schema": {"type": "integer", "minimum": 1}, "description": "Draw this page."}
+MARKS = {
+    "name": "mark",
+    "in": "query",
+    "schema": {"type": "array", "items": {"type": "string", "pattern": "^\\d{1,12}-\\d{1,12}$"}, "maxItems": 2},
+    "description": "START-END in the text of the document: the passage, and then its sentence.",
+}
+FILE = "application/octet-stream"
+_SCHEMAS = "#/components/schemas/"
+
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+
+
+def describe_api() -> dict[str, Any]:
+    """Return the OpenAPI document."""
+    paths: dict[str, dict[str, Any]] = {}
+    for each in OPERATIONS:
+        paths.setdefault(each.path, {})[each.method.lower()] = each.describe()
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "likewise",
+            "version": version("likewise"),
+            "description": "Search document collections by meaning, by words, or by both.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "security": [{}, {"token": []}],
+        "paths": paths,
+        "components": {
+            "schemas": _schemas(),
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A request that the service answers.
+
+    Attributes:
+        name: name of the endpoint. Generated clients name a function by it, and a module by the tag.
+        answer: the shape of the answer; a media type for an answer that is not JSON; None for an answer to the page,
+            which may change its shape.
+    """
+
+    name: str
+    tag: str
+    method: str
+    path: str
+    summary: str
+    answer: type | str | None
+    body: type[BaseModel] | None
+    parameters: tuple[Mapping[str, Any], ...]
+
+    def describe(self) -> dict[str, Any]:
+        """Return the Operation Object of OpenAPI."""
+        problem = answers.OpenAIErrorAnswer if self.answer is answers.EmbeddingsAnswer else answers.ProblemAnswer
+        content: Mapping[str, Any] = {"application/json": {"schema": {"type": "object"}}}
+        if isinstance(self.answer, str):
+            content = {self.answer: {"schema": {"type": "string"}}}
+        elif self.answer is not None:
+            content = _json(self.answer)
+        described: dict[str, Any] = {
+            "operationId": self.name,
+            "tags": [self.tag],
+            "summary": self.summary,
+            "parameters": [_NAME, *self.parameters] if "{name}" in self.path else self.parameters,
+            "responses": {"200": {"description": "Done.", "content": content}, **_problems(problem)},
+        }
+        if self.body is not None:
+            described["requestBody"] = {"required": True, "content": _json(self.body)}
+        return described
+
+
+OPERATIONS: list[Operation] = []
+"""Every operation, in the order of the endpoints."""
+
+
+def operation(
+    tag: str,
+    route: str,
+    answer: type | str | None = None,
+    body: type[BaseModel] | None = None,
+    *parameters: Mapping[str, Any],
+) -> Callable[[Endpoint], Endpoint]:
+    """Return a decorator that adds an endpoint to OPERATIONS. The endpoint's docstring is the summary."""
+    method, path = route.split()
+
+    def add(endpoint: Endpoint) -> Endpoint:
+        summary = str(endpoint.__doc__).partition("\n")[0].rstrip(".")
+        OPERATIONS.append(Operation(endpoint.__name__, tag, method, path, summary, answer, body, parameters))
+        return endpoint
+
+    return add
+
+
+def _problems(kind: type) -> dict[str, Any]:
+    media_type = "application/problem+json" if kind is answers.ProblemAnswer else "application/json"
+    return {
+        str(status): {"description": description, "content": _json(kind, media_type)}
+        for status, description in _PROBLEMS.items()
+    }
+
+
+def _json(kind: type, media_type: str = "application/json") -> Mapping[str, Any]:
+    return {media_type: {"schema": {"$ref": _SCHEMAS + kind.__name__}}}
+
+
+def _schemas() -> dict[str, Any]:
+    bodies = {each.body for each in OPERATIONS if each.body is not None}
+    values = {each.answer for each in OPERATIONS if isinstance(each.answer, type)}
+    values |= {answers.ProblemAnswer, answers.OpenAIErrorAnswer}
+    kinds = [(kind, "validation") for kind in bodies] + [(kind, "serialization") for kind in values]
+    described = ((kind, mode, TypeAdapter(kind)) for kind, mode in sorted(kinds, key=lambda each: each[0].__name__))
+    _, document = TypeAdapter.json_schemas(described, ref_template=_SCHEMAS + "{model}")  # type: ignore[arg-type]
+    schemas: dict[str, Any] = document["$defs"]
+    del schemas["Hit"]["required"]  # a search may leave members out (`fields`, `why`)
+    return schemas
