@@ -91,7 +91,7 @@ def make_index(passages: int) -> Path:
 @contextmanager
 def serving(index: Path) -> Iterator[str]:
     """Serve an index in a process of its own, and give its address."""
-    command = [sys.executable, "-c", "from search.cli import main; main()", "serve", str(index), "--port", "0"]
+    command = [sys.executable, "-c", "from likewise.shell import main; main()", "serve", str(index), "--port", "0"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     try:

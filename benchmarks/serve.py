@@ -56,7 +56,7 @@ THREADS = (1, 2, 4, 8, 16, 32)
 WORKERS = (1, 2, 3, 4)
 MODES = get_args(Mode)
 CACHE = Path(tempfile.gettempdir()) / "likewise-serve"
-_START = "from search.cli import main; main()"
+_START = "from likewise.shell import main; main()"
 
 
 def windows() -> Iterator[str]:

@@ -35,8 +35,8 @@ from indexer.indexing.ingest import Run
 from indexer.listener import Commit, Listener
 from indexer.records import Span
 from indexer.sources import ReadOptions, open_sources
+from likewise.shell.indexing.runs import limit_arenas
 from likewise.workers import ProcessWorkers
-from search.cli.indexing.runs import limit_arenas
 
 WORDS = np.array([f"word{number}" for number in range(5000)])
 PASSAGE_WORDS = 60

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 
-from search.cli import main
+from likewise.shell import main
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "docs/tutorial.md", "docs/asking.md")
@@ -69,7 +69,7 @@ def _free_port() -> str:
 
 def _started(command: str, running: list[subprocess.Popen[str]], port: str) -> str:
     """Start a command that goes on, and return the line that says it is ready."""
-    arguments = [sys.executable, "-c", "from search.cli import main; main()", *shlex.split(command)[1:-1]]
+    arguments = [sys.executable, "-c", "from likewise.shell import main; main()", *shlex.split(command)[1:-1]]
     process = subprocess.Popen(
         [*arguments, "--port", port], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )

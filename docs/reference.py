@@ -13,9 +13,9 @@ from pathlib import Path
 
 import click
 
-from search.cli import cli
-from search.cli.arguments.options import RareOption
-from search.cli.program import GROUPS
+from likewise.shell import cli
+from likewise.shell.arguments.options import RareOption
+from likewise.shell.program import GROUPS
 
 PAGE = Path(__file__).with_name("reference.md")
 

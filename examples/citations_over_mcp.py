@@ -28,7 +28,7 @@ def scripted_model(question: str, hits: list[dict[str, Any]]) -> str:
 
 async def main(question: str) -> None:
     server = StdioServerParameters(
-        command=sys.executable, args=["-c", "from search.cli import main; main()", "mcp", "tides.index"]
+        command=sys.executable, args=["-c", "from likewise.shell import main; main()", "mcp", "tides.index"]
     )
     async with Client(stdio_client(server)) as agent:
         found = await agent.call_tool("search", {"query": question, "k": 1})

@@ -1,6 +1,6 @@
 """`python -m likewise`, where the folder of the command is not in PATH."""
 
-from search.cli.program import main
+from likewise.shell.program import main
 
 if __name__ == "__main__":
     main()

@@ -121,7 +121,7 @@ def likewise(
     capfd: pytest.CaptureFixture[str],
 ) -> Callable[..., Said]:
     """Runs a command line in this process; every model that is named is the word encoder."""
-    from search.cli import main
+    from likewise.shell import main
 
     def load(model: str, **settings: Any) -> WordEncoder:
         return encoder

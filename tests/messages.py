@@ -11,7 +11,7 @@ from pathlib import Path
 
 from source_imports import FILES, tree
 
-from search.cli.program import COMMANDS
+from likewise.shell.program import COMMANDS
 
 SPEAKS_OF_THE_SHELL = re.compile(rf"\blikewise (?:{'|'.join(COMMANDS)})\b|(?<![\w-])--[a-z]")
 """A command or an option."""

@@ -40,8 +40,8 @@ def loaded(program: str, *arguments: str) -> tuple[set[str], str]:
 
 
 def command(*arguments: str) -> str:
-    call = f"search.cli.main({list(arguments)!r})"
-    return f"import search.cli\ntry:\n    {call}\nexcept SystemExit as end:\n    print(end.code)"
+    call = f"likewise.shell.main({list(arguments)!r})"
+    return f"import likewise.shell\ntry:\n    {call}\nexcept SystemExit as end:\n    print(end.code)"
 
 
 @pytest.mark.parametrize("package", ["indexer", "likewise", "search"])
@@ -79,7 +79,7 @@ def test_help_loads_the_shell_alone_of_ours(environment: SimpleNamespace) -> Non
     code = f"{command('--help')}\nimport sys\nprint(*sys.modules)"
     said = subprocess.run([environment.python, "-c", code], capture_output=True, text=True, timeout=110, check=True)
     ours = {name for name in said.stdout.splitlines()[-1].split() if name.split(".")[0] in ("indexer", "search")}
-    shell = {name for name in ours if ".cli" in name}
+    shell = {name for name in ours if name.startswith("likewise.shell")}
     assert ours - shell == {"indexer", "indexer.doors", "indexer.errors", "indexer.lazy_names", "search"}
 
 

@@ -9,7 +9,7 @@ from messages import sentences
 from indexer.errors import BadInput, Message, in_shell
 
 ONLY_THE_SHELL_READS = {
-    "search/cli": "the shell itself",
+    "likewise/shell": "the shell itself",
     "likewise/service/http/run.py": "refusals before the service starts",
     "indexer/ledger.py": "printed by likewise info --ledger and by runs",
     "indexer/indexing/ingest.py": "runs over sources, which only the shell starts",

@@ -25,7 +25,7 @@ def crossings() -> Iterator[tuple[str, str]]:
 
 def test_a_module_belongs_to_the_nearest_part_that_names_it() -> None:
     assert part_of("likewise.service.commands.serve") == "service"
-    assert part_of("search.cli.commands.index") == "shell"
+    assert part_of("likewise.shell.commands.index") == "shell"
     assert part_of("indexer.stores.port") == ENGINE
 
 

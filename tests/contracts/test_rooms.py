@@ -31,12 +31,12 @@ HOMES = {
     "psycopg": ("likewise/postgres/",),
     "pgvector": ("likewise/postgres/",),
     "lark": ("indexer/filters/",),
-    "click": ("search/cli/", *COMMANDS),
-    "rich": ("search/cli/", *COMMANDS),
+    "click": ("likewise/shell/", *COMMANDS),
+    "rich": ("likewise/shell/", *COMMANDS),
     "umap": ("likewise/map/projection.py",),
     "sklearn": ("likewise/map/regions.py",),
     "pyarrow": ("likewise/inspection/commands/export.py",),
-    "readline": ("search/cli/hits/prompt.py",),
+    "readline": ("likewise/shell/hits/prompt.py",),
     "watchfiles": ("likewise/watch/watch.py", "likewise/watch/commands/watch.py"),
     "httpx": ("likewise/client/client.py",),
     "starlette": ("likewise/service/http/",),
@@ -204,7 +204,7 @@ def test_no_two_folders_import_each_other() -> None:
 
 def test_every_file_of_the_commands_is_a_command() -> None:
     from indexer import doors
-    from search.cli.program import COMMANDS
+    from likewise.shell.program import COMMANDS
 
     commands = {file.stem for file in FILES if file.parent.name == "commands"}
     assert commands == {*COMMANDS, "__init__"}

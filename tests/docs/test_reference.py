@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from docs.reference import PAGE, _row, commands, options, page
-from search.cli.program import COMMANDS
+from likewise.shell.program import COMMANDS
 
 
 def test_the_page_is_what_the_program_says() -> None:

@@ -120,7 +120,7 @@ def test_the_notebook_draws_the_map(monkeypatch: pytest.MonkeyPatch) -> None:
         if source.startswith("!"):
             for command in source.splitlines():
                 arguments = shlex.split(command.removeprefix("!likewise "))
-                program = [sys.executable, "-c", "from search.cli import main; main()"]
+                program = [sys.executable, "-c", "from likewise.shell import main; main()"]
                 subprocess.run([*program, *arguments], check=True, capture_output=True)
         elif cell["cell_type"] == "code":
             exec(source, names)

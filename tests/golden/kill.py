@@ -32,7 +32,7 @@ from indexer.stores.local.disk import failpoint
 from indexer.stores.local.writer import LocalWriter
 from likewise.postgres import engine as postgres_engine
 from likewise.postgres.writer import PostgresWriter
-from search.cli import main as program
+from likewise.shell import main as program
 
 
 def likewise(*arguments: str | Path, stdin: str | bytes = "") -> Said:

@@ -102,7 +102,7 @@ def set_times(sources: Path) -> None:
 
 
 def likewise(where: Path, *arguments: str | Path) -> str:
-    program = "from search.cli import main; main()"
+    program = "from likewise.shell import main; main()"
     root = str(Path(__file__).parents[2])
     said = subprocess.run(
         [sys.executable, "-c", program, *map(str, arguments)],

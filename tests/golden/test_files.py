@@ -89,7 +89,7 @@ RECIPE: dict[str, Any] = {
 
 SAID = """
 import contextlib, io, json, sys
-from search.cli import main
+from likewise.shell import main
 said = []
 for arguments in json.loads(sys.argv[1]):
     out = io.StringIO()

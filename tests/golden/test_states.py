@@ -199,7 +199,7 @@ SECONDS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, None)
 def test_a_pair_keeps_what_one_model_cannot_read_through_every_switch(
     engine: str, request: pytest.FixtureRequest, likewise: Any, make_encoder: Any, lines: Callable[..., str]
 ) -> None:
-    from search.cli import main
+    from likewise.shell import main
 
     for letter in (GREEK, CYRILLIC):
         make_blind(make_encoder(**blind_to(letter)), letter)

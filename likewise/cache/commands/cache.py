@@ -8,8 +8,8 @@ import os
 import click
 
 from indexer.errors import StorageError, count_of
-from search.cli.arguments.options import HelpfulCommand, json_option
-from search.cli.terminal.output import say, say_json, shown
+from likewise.shell.arguments.options import HelpfulCommand, json_option
+from likewise.shell.terminal.output import say, say_json, shown
 
 MAX_GB = 10**6
 """Maximum of --max-gb: more than any disk has, and as bytes still an integer for SQLite."""

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from indexer.errors import count_of
-from search.cli.arguments import options
-from search.cli.terminal.output import on_terminal, quiet_libraries, say, say_json, warn
-from search.cli.terminal.tables import print_table
+from likewise.shell.arguments import options
+from likewise.shell.terminal.output import on_terminal, quiet_libraries, say, say_json, warn
+from likewise.shell.terminal.tables import print_table
 
 if TYPE_CHECKING:
     from likewise.evaluation.compare import Comparison, RecipeResult
@@ -81,7 +81,7 @@ def compare(
     from likewise.evaluation.sts import read_sts
 
     if picture is not None:
-        from search.cli.terminal.extras import picture_file
+        from likewise.shell.terminal.extras import picture_file
 
         picture_file(picture)
     retrieval = _retrieval(corpus, queries, qrels)

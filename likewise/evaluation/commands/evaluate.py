@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from indexer.errors import BadInput, count_of
-from search.cli.arguments import options
-from search.cli.terminal.output import printable, say, say_json, warn, warn_of
-from search.cli.terminal.tables import print_table
+from likewise.shell.arguments import options
+from likewise.shell.terminal.output import printable, say, say_json, warn, warn_of
+from likewise.shell.terminal.tables import print_table
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping

@@ -11,9 +11,9 @@ import click
 from click.core import ParameterSource
 
 from indexer.errors import count_of
-from search.cli.arguments.default_index import find_default
-from search.cli.arguments.options import HelpfulCommand, json_option, rare, trust_option
-from search.cli.terminal.output import number, quiet_libraries, say, say_json, shown, warn
+from likewise.shell.arguments.default_index import find_default
+from likewise.shell.arguments.options import HelpfulCommand, json_option, rare, trust_option
+from likewise.shell.terminal.output import number, quiet_libraries, say, say_json, shown, warn
 
 if TYPE_CHECKING:
     from likewise.evaluation.pairs import PairReport, Side

@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from indexer.errors import count_of
-from search.cli.arguments import options
-from search.cli.terminal.output import say, say_json, warn, warn_of
+from likewise.shell.arguments import options
+from likewise.shell.terminal.output import say, say_json, warn, warn_of
 
 
 @click.command(cls=options.IndexCommand)
@@ -35,8 +35,8 @@ def tune(
     from likewise.evaluation.measures import read_qrels, read_queries
     from likewise.evaluation.tune import scored_candidates
     from likewise.evaluation.tune import tune as learn_words_bias
+    from likewise.shell.terminal.progress import Console
     from search.answering import Answering
-    from search.cli.terminal.progress import Console
     from search.fusion import words_bias
     from search.searcher import Searcher
 

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from indexer.errors import BadInput, TextTooLong, count_of
-from search.cli.arguments import options
-from search.cli.terminal.output import number, on_terminal, printable, quiet_libraries, say, say_json, warn
+from likewise.shell.arguments import options
+from likewise.shell.terminal.output import number, on_terminal, printable, quiet_libraries, say, say_json, warn
 
 if TYPE_CHECKING:
     from indexer.encoders import Encoder, Role
     from indexer.encoders.recipes.recipe import RecipeSpec
     from indexer.records import Vector
     from likewise.inspection.vector_files import EmbeddedText
-    from search.cli.terminal.texts import InputText
+    from likewise.shell.terminal.texts import InputText
 
     Load = Callable[[RecipeSpec], Encoder]
 
@@ -105,8 +105,8 @@ def embed(
     """
     from indexer.encoders.load import load_encoder
     from likewise.inspection.vector_files import format_of, open_vectors
-    from search.cli.terminal.extras import picture_file
-    from search.cli.terminal.texts import InputText, read_texts
+    from likewise.shell.terminal.extras import picture_file
+    from likewise.shell.terminal.texts import InputText, read_texts
 
     if bool(texts) == (path is not None) or ("-" in texts and len(texts) > 1):
         raise BadInput("give TEXT..., or - for standard input, or --file FILE: one of the three")

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import click
 
 from indexer.errors import count_of
-from search.cli.arguments.options import IndexCommand
-from search.cli.terminal.extras import missing_extra
-from search.cli.terminal.output import quoted, say, say_json, shown, warn
+from likewise.shell.arguments.options import IndexCommand
+from likewise.shell.terminal.extras import missing_extra
+from likewise.shell.terminal.output import quoted, say, say_json, shown, warn
 
 if TYPE_CHECKING:
     from indexer.records import Document

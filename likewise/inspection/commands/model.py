@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from search.cli.arguments.options import HelpfulCommand, json_option
-from search.cli.terminal.output import number, quiet_libraries, say, say_json
-from search.cli.terminal.tables import print_table
+from likewise.shell.arguments.options import HelpfulCommand, json_option
+from likewise.shell.terminal.output import number, quiet_libraries, say, say_json
+from likewise.shell.terminal.tables import print_table
 
 if TYPE_CHECKING:
     from likewise.inspection.model_card import ModelDescription

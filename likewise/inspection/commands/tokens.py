@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from indexer.errors import BadInput, ModelError, TextTooLong
-from search.cli.arguments.options import HelpfulCommand, json_option, trust_option
-from search.cli.terminal.output import quiet_libraries, say, say_json, warn
-from search.cli.terminal.tables import print_table
+from likewise.shell.arguments.options import HelpfulCommand, json_option, trust_option
+from likewise.shell.terminal.output import quiet_libraries, say, say_json, warn
+from likewise.shell.terminal.tables import print_table
 
 if TYPE_CHECKING:
     from indexer.encoders.recipes.recipe import RecipeSpec
@@ -63,7 +63,7 @@ def tokens(
     from indexer.encoders.recipes.recipe import RecipeSpec
     from indexer.encoders.torch.checkpoint import Checkpoint
     from likewise.inspection.tokens import TokenReader, words_of
-    from search.cli.terminal.texts import is_unicode
+    from likewise.shell.terminal.texts import is_unicode
 
     if not similarity and (chosen or positions or layers or combine):
         raise BadInput("--of, --at, --layers and --combine choose what --similarity compares: add it")

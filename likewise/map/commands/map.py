@@ -7,9 +7,9 @@ from contextlib import closing
 import click
 
 from indexer.errors import count_of
-from search.cli.arguments.options import IndexCommand, json_option
-from search.cli.terminal.extras import missing_extra
-from search.cli.terminal.output import number, say, say_json, shown
+from likewise.shell.arguments.options import IndexCommand, json_option
+from likewise.shell.terminal.extras import missing_extra
+from likewise.shell.terminal.output import number, say, say_json, shown
 
 
 @click.command("map", cls=IndexCommand)
@@ -25,7 +25,7 @@ def map_command(path: str, as_json: bool) -> None:
     """
     from indexer.stores.addresses.open import open_store
     from likewise.map.draw import draw_map
-    from search.cli.terminal.progress import Steps
+    from likewise.shell.terminal.progress import Steps
 
     with closing(open_store(path)) as store:
         try:

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from indexer.errors import BadInput, count_of
-from search.cli.arguments import options
-from search.cli.terminal.output import number, quoted, say, say_json, shown, warn, warn_of
-from search.cli.terminal.tables import print_table
+from likewise.shell.arguments import options
+from likewise.shell.terminal.output import number, quoted, say, say_json, shown, warn, warn_of
+from likewise.shell.terminal.tables import print_table
 
 if TYPE_CHECKING:
     from indexer.indexing.core import IndexCore
     from likewise.evaluation.measures import Qrels
     from likewise.migration.verdict import Verdict
-    from search.cli.indexing.vector_options import VectorOptions
+    from likewise.shell.indexing.vector_options import VectorOptions
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -76,7 +76,7 @@ def migrate(
     elif drop:
         _drop(path, no_wait, as_json)
     else:
-        from search.cli.indexing.vector_options import VectorOptions
+        from likewise.shell.indexing.vector_options import VectorOptions
 
         vector_options = VectorOptions(model=model, trust_remote_code=trust_remote_code, **vectors)
         _change(path, vector_options, queries, qrels, yes, no_cache, no_wait, as_json)
@@ -96,8 +96,8 @@ def _change(
     from indexer.indexing.core import IndexCore
     from likewise.migration.migrate import build, open_next, still_there, switch
     from likewise.migration.verdict import compare_vectors
-    from search.cli.indexing.runs import vectors_cached
-    from search.cli.terminal.progress import DocumentProgress
+    from likewise.shell.indexing.runs import vectors_cached
+    from likewise.shell.terminal.progress import DocumentProgress
 
     texts, judgments = _judged(path, queries, qrels)
     notes: list[str] = []
@@ -201,8 +201,8 @@ def _back(path: str, no_wait: bool, no_cache: bool, trust_remote_code: bool, as_
     from indexer.indexing.context import Context
     from indexer.indexing.core import IndexCore
     from likewise.migration.migrate import back
-    from search.cli.indexing.runs import vectors_cached
-    from search.cli.terminal.progress import DocumentProgress
+    from likewise.shell.indexing.runs import vectors_cached
+    from likewise.shell.terminal.progress import DocumentProgress
 
     runtime, progress = Runtime(trust_remote_code=trust_remote_code), DocumentProgress("comparing documents")
     notes: list[str] = []
@@ -231,7 +231,7 @@ def _drop(path: str, no_wait: bool, as_json: bool) -> None:
     from indexer.indexing.context import Context
     from indexer.indexing.core import IndexCore
     from likewise.migration.migrate import drop
-    from search.cli.terminal.progress import Console
+    from likewise.shell.terminal.progress import Console
 
     with IndexCore.open(path, context=Context(listener=Console(), wait=not no_wait)) as main:
         dropped = drop(main)

@@ -6,9 +6,9 @@ import sys
 
 import click
 
-from search.cli.arguments.default_index import indexes_to_serve
-from search.cli.arguments.options import HelpfulCommand
-from search.cli.terminal.extras import missing_extra
+from likewise.shell.arguments.default_index import indexes_to_serve
+from likewise.shell.arguments.options import HelpfulCommand
+from likewise.shell.terminal.extras import missing_extra
 
 
 @click.command(cls=HelpfulCommand)

@@ -16,10 +16,10 @@ from typing import Any
 import click
 
 from indexer.errors import BadInput
-from search.cli.arguments.default_index import indexes_to_serve
-from search.cli.arguments.options import HelpfulCommand
-from search.cli.terminal.extras import missing_extra
-from search.cli.terminal.output import say, warn
+from likewise.shell.arguments.default_index import indexes_to_serve
+from likewise.shell.arguments.options import HelpfulCommand
+from likewise.shell.terminal.extras import missing_extra
+from likewise.shell.terminal.output import say, warn
 
 _WATCH = """
 import os, signal, threading
@@ -29,7 +29,7 @@ def end_with_the_service():
     os.kill(os.getpid(), signal.SIGTERM)
 
 threading.Thread(target=end_with_the_service, daemon=True).start()
-from search.cli import main; main()
+from likewise.shell import main; main()
 """
 """The program of the process that watches. The standard input of the process ends when the service ends, also after
 kill -9."""

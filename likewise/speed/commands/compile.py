@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from search.cli.arguments.options import IndexCommand, json_option, no_wait_option, trust_option
-from search.cli.terminal.output import say, say_json, shown
+from likewise.shell.arguments.options import IndexCommand, json_option, no_wait_option, trust_option
+from likewise.shell.terminal.output import say, say_json, shown
 
 
 @click.command("compile", cls=IndexCommand)
@@ -23,8 +23,8 @@ def compile_command(path: str, trust_remote_code: bool, no_wait: bool, as_json: 
     from indexer.encoders.machine.runtime import Runtime
     from indexer.indexing.context import Context
     from indexer.indexing.core import IndexCore
+    from likewise.shell.terminal.progress import Console
     from likewise.speed.door import SPEED
-    from search.cli.terminal.progress import Console
 
     context = Context(Runtime(trust_remote_code=trust_remote_code), listener=Console(), wait=not no_wait)
     with IndexCore.open(path, context=context) as index, index.writer():

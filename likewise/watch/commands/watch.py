@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from indexer.errors import BadInput, count_of
-from search.cli.arguments import options
-from search.cli.terminal.extras import missing_extra
-from search.cli.terminal.output import number, say, say_json, warn_of
+from likewise.shell.arguments import options
+from likewise.shell.terminal.extras import missing_extra
+from likewise.shell.terminal.output import number, say, say_json, warn_of
 
 if TYPE_CHECKING:
     from indexer.indexing.core import IndexCore
@@ -84,11 +84,11 @@ def watch(
         import watchfiles  # noqa: F401 - said before the first scan, which may be long
     except ModuleNotFoundError as error:
         raise missing_extra(error, "watch") from error
+    from likewise.shell.arguments.configuration import read_extractors
+    from likewise.shell.indexing.runs import advice
+    from likewise.shell.indexing.vector_options import VectorOptions
+    from likewise.shell.terminal.progress import Console
     from likewise.watch.watch import Watch
-    from search.cli.arguments.configuration import read_extractors
-    from search.cli.indexing.runs import advice
-    from search.cli.indexing.vector_options import VectorOptions
-    from search.cli.terminal.progress import Console
 
     model, language = options.unless_configured(path, model=model, language=language)
     if not sources and (glob or no_ignore):
@@ -102,7 +102,7 @@ def watch(
     @contextmanager
     def open_index(listener: Listener) -> Iterator[IndexCore]:
         from indexer.indexing.context import Context
-        from search.cli.indexing.runs import open_for_writing, vectors_cached
+        from likewise.shell.indexing.runs import open_for_writing, vectors_cached
 
         with (
             vectors_cached(True, notes) as cache,
@@ -151,8 +151,8 @@ def watch(
 def _recorded(address: str) -> list[tuple[ReadOptions, list[str]]]:
     """Return the recorded sources of the index, with the options that they are read with."""
     from indexer.stores.addresses.open import open_store
-    from search.cli.arguments.configuration import read_extractors
-    from search.cli.indexing.runs import recorded_groups
+    from likewise.shell.arguments.configuration import read_extractors
+    from likewise.shell.indexing.runs import recorded_groups
 
     with closing(open_store(address)) as store, store.snapshot() as snapshot:
         return recorded_groups(address, snapshot.settings.sources, read_extractors())

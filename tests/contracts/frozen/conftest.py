@@ -37,7 +37,7 @@ class Ended:
 
 
 def call(*arguments: str | Path, stdin: str = "") -> Ended:
-    from search.cli import main
+    from likewise.shell import main
 
     given, out, err = (io.TextIOWrapper(io.BytesIO(text), encoding="utf-8") for text in (stdin.encode(), b"", b""))
     code: Any = "main returned"

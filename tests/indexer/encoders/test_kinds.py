@@ -120,7 +120,7 @@ def test_a_loader_decides_how_a_name_is_written_and_what_is_recorded_if_a_user_n
 
 
 def test_an_index_from_the_shell(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    from search.cli import main
+    from likewise.shell import main
 
     def shell(*arguments: str | Path) -> tuple[int, str, str]:
         capfd.readouterr()

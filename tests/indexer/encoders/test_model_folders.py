@@ -35,10 +35,10 @@ from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.static.encoder import StaticEncoder
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.errors import ModelError, TextTooLong
+from likewise.shell.program import cli
 from likewise.speed.compilation.export import compile_encoder
 from likewise.speed.compilation.graph import _traceable_masks
 from likewise.speed.native import Native
-from search.cli.program import cli
 
 
 @pytest.fixture

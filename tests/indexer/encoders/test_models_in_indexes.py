@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import search.cli
+import likewise.shell
 from indexer import Document, Index
 from search import Searcher
 
@@ -63,7 +63,7 @@ def test_a_model_in_a_folder_is_found_from_elsewhere_and_after_it_moved(
 def asked(folder: Path) -> tuple[dict[str, float], list[str], str]:
     """Scores by uri, the packages that were loaded, and what was warned."""
     program = (
-        "import sys, json, search.cli\ntry:\n search.cli.main(sys.argv[1:])\nexcept SystemExit as end:\n"
+        "import sys, json, likewise.shell\ntry:\n likewise.shell.main(sys.argv[1:])\nexcept SystemExit as end:\n"
         " names = ('torch', 'transformers', 'sentence_transformers')\n"
         " print(json.dumps([name for name in names if name in sys.modules])); sys.exit(end.code)"
     )
@@ -82,7 +82,7 @@ def asked(folder: Path) -> tuple[dict[str, float], list[str], str]:
 def command(*arguments: str) -> None:
     """A command line in this process, where torch is loaded already."""
     with warnings.catch_warnings(), pytest.raises(SystemExit) as ended:
-        search.cli.main([*arguments])
+        likewise.shell.main([*arguments])
     assert ended.value.code == 0
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from indexer.encoders.machine.user_folders import cache_folder, configuration_folder, state_folder
 from indexer.errors import StorageError
-from search.cli.terminal.terminal import short_path
+from likewise.shell.terminal.terminal import short_path
 
 
 @pytest.mark.parametrize(

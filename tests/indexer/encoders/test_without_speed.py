@@ -52,7 +52,7 @@ def take_away(monkeypatch: pytest.MonkeyPatch, register: Callable[..., None]) ->
 @pytest.fixture
 def shell(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str, str]]:
     """Runs a command line in this process with the models that it names: exit code, output, errors."""
-    from search.cli import main
+    from likewise.shell import main
 
     monkeypatch.delenv("LIKEWISE_INDEX", raising=False)
 

@@ -121,7 +121,7 @@ def test_an_export_with_vectors_is_taken_in_without_embedding(tmp_path: Path) ->
     command = [
         sys.executable,
         "-c",
-        "from search.cli import main; main()",
+        "from likewise.shell import main; main()",
         "export",
         str(tmp_path / "x.index"),
         "--vectors",

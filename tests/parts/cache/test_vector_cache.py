@@ -300,9 +300,9 @@ def test_processes_share_it_and_may_be_killed(tmp_path: Path, environment: Simpl
 
 
 RUN = """
-import sys, search.cli
+import sys, likewise.shell
 try:
-    search.cli.main(sys.argv[1:])
+    likewise.shell.main(sys.argv[1:])
 except SystemExit as end:
     assert not end.code, end.code
 print(sorted({"torch", "transformers", "sentence_transformers"} & set(sys.modules)))

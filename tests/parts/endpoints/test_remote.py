@@ -67,7 +67,7 @@ def fake(pauses: list[float]) -> Iterator[FakeEndpoint]:
 @pytest.fixture
 def shell(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., SimpleNamespace]:
     """Runs a command line in this process, with the encoders that it names."""
-    from search.cli import main
+    from likewise.shell import main
 
     monkeypatch.delenv("LIKEWISE_INDEX", raising=False)
 
@@ -691,10 +691,10 @@ def test_indexing_through_an_endpoint_imports_no_torch(
 ) -> None:
     (tmp_path / "a.txt").write_text(MOON)
     program = (
-        "import sys, search.cli\n"
+        "import sys, likewise.shell\n"
         "indexing = ['index', *sys.argv[1:4], '--model', sys.argv[4], '--max-tokens', '64']\n"
         "for line in (indexing, ['search', sys.argv[1], 'moon']):\n"
-        "    try:\n        search.cli.main(line)\n    except SystemExit as end:\n        assert not end.code\n"
+        "    try:\n        likewise.shell.main(line)\n    except SystemExit as end:\n        assert not end.code\n"
         "print(sorted({'torch', 'transformers', 'openvino', 'sentence_transformers'} & set(sys.modules)))"
     )
     arguments = [tmp_path / "x.index", tmp_path / "a.txt", "--json", fake.address]

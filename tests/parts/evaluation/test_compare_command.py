@@ -176,7 +176,7 @@ def files(tmp_path: Path, sts: JudgedPairs, retrieval: Retrieval) -> Path:
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
     """The command in this process, with the real loader."""
-    from search.cli import main
+    from likewise.shell import main
 
     def call(*arguments: str | Path) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as ended:
@@ -219,7 +219,7 @@ def test_the_command(run: Callable[..., tuple[int, str, str]], files: Path, mode
 def test_pictures_need_an_extra(
     arguments: list[str], here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from search.cli import main
+    from likewise.shell import main
 
     (here / "x.tsv").write_text("5\ta\tb\n")
     monkeypatch.setitem(sys.modules, "matplotlib", None)

@@ -185,8 +185,8 @@ def test_no_control_character_reaches_the_terminal(likewise: Callable[..., Any],
 
 def test_tokens_alone_load_no_torch(environment: SimpleNamespace) -> None:
     program = (
-        "import sys, search.cli\n"
-        "try:\n    search.cli.main(['tokens', 'a b'])\n"
+        "import sys, likewise.shell\n"
+        "try:\n    likewise.shell.main(['tokens', 'a b'])\n"
         "except SystemExit:\n    print({'torch', 'transformers', 'openvino'} & set(sys.modules))"
     )
     said = subprocess.run([environment.python, "-c", program], capture_output=True, text=True, check=True, timeout=110)

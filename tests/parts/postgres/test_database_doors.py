@@ -19,13 +19,13 @@ from postgres_server import address_of, server_uri
 
 import likewise.map.draw
 import likewise.map.projection
+import likewise.shell.commands.doctor
 import likewise.watch.watch
-import search.cli.commands.doctor
 from indexer import Index
 from likewise.postgres.address import parse_address
 from likewise.service.served import ServedIndexes
-from search.cli.program import COMMANDS
-from search.cli.terminal.output import say_json
+from likewise.shell.program import COMMANDS
+from likewise.shell.terminal.output import say_json
 
 NAME = f"doors-{os.getpid()}"
 
@@ -151,7 +151,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(projection, "_umap", lambda vectors, _: projection.principal_components(vectors))
     monkeypatch.setattr(likewise.map.draw, "find_regions", lambda *_: ())
     for part in ("_versions", "_processor", "_models", "_readers", "_extras"):
-        monkeypatch.setattr(search.cli.commands.doctor, part, lambda: ())
+        monkeypatch.setattr(likewise.shell.commands.doctor, part, lambda: ())
 
 
 def same(value: Any, other: Any) -> bool:

@@ -418,7 +418,7 @@ def test_two_runs_at_once_make_each_document_once(environment: SimpleNamespace, 
         (tmp_path / f"{part}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     address = new_address()
     small = "import indexer.indexing.core as core; core.BATCH_CHARACTERS = 3000"
-    program = f"{small}; from search.cli import main; main()"
+    program = f"{small}; from likewise.shell import main; main()"
     command = [sys.executable, "-c", program, "index", address, "--dimensions", "4", "--json"]
     runs = [
         subprocess.Popen([*command, *(str(tmp_path / f"{part}.jsonl") for part in parts)], stdout=-1, stderr=-1)

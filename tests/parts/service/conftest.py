@@ -110,7 +110,7 @@ def serving() -> Callable[..., Any]:
     def start(*arguments: str | Path, **environment: str) -> Iterator[Running]:
         root = str(Path(__file__).parents[3])
         workers = () if "--workers" in arguments else ("--workers", "1")  # the same on every machine
-        command = [sys.executable, "-c", "from search.cli import main; main()", "serve"]
+        command = [sys.executable, "-c", "from likewise.shell import main; main()", "serve"]
         process = subprocess.Popen(
             [*command, *map(str, arguments), *workers, "--port", "0"],
             stdout=subprocess.DEVNULL,

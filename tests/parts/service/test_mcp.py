@@ -25,7 +25,7 @@ from likewise.service.served import ServedIndexes
 from search import Searcher
 
 ROOT = str(Path(__file__).parents[3])
-LIKEWISE = ["-c", "from search.cli import main; main()"]
+LIKEWISE = ["-c", "from likewise.shell import main; main()"]
 
 
 def converse(target: Any, talk: Callable[[Client], Coroutine[Any, Any, None]]) -> None:

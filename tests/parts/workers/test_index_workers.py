@@ -27,7 +27,7 @@ from likewise.workers import ProcessWorkers
 WORDS = [f"word{number}" for number in range(300)]
 
 
-PROGRAM = [sys.executable, "-c", "import search.cli; search.cli.main()", "index"]
+PROGRAM = [sys.executable, "-c", "import likewise.shell; likewise.shell.main()", "index"]
 
 
 def text(number: int) -> str:

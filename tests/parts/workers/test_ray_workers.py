@@ -279,7 +279,7 @@ def test_a_run_from_outside_of_the_cluster(cluster: Any, tmp_path: Path, static_
     """Ray Client, from a process that is not of the cluster."""
     records = tmp_path / "records.jsonl"
     records.write_text("".join(json.dumps({"id": each.uri, "text": each.text}) + "\n" for each in DOCUMENTS[:50]))
-    program = "from search.cli import main; main()"
+    program = "from likewise.shell import main; main()"
     command = [environment.python, "-c", program, "index", str(tmp_path / "x.index"), str(records), "--json"]
     said = [
         subprocess.run([*command, *more], capture_output=True, text=True, check=False)

@@ -1,0 +1,192 @@
+"""likewise index: create or update an index from files, folders, records or standard input."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from indexer.errors import BadInput
+from likewise.shell.arguments import options
+from likewise.shell.arguments.workers import resources_of, worker_resources_option, workers_option
+from likewise.shell.terminal.output import warn
+
+if TYPE_CHECKING:
+    from likewise.shell.indexing.vector_options import VectorOptions
+
+
+@click.command("index", cls=options.SourceCommand)
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", shell_complete=options.complete_path)
+@click.option(
+    "--model",
+    metavar="NAME|PATH|URL#NAME",
+    help="The model of a new index, here or behind an endpoint.  [default: all-MiniLM-L6-v2]",
+)
+@options.rare(
+    "--tokenizer",
+    metavar="NAME|PATH",
+    help="What cuts passages for the model of an endpoint.  [default: by characters]",
+)
+@options.rare(
+    "--input-type",
+    is_flag=True,
+    help="Tell a new index's endpoint whether a text is a query or a document, as input_type.",
+)
+@options.rare(
+    "--pooling", metavar="P", help="How to pool hidden states into a vector: cls, mean, max, last, pooler, ..."
+)
+@options.rare("--layers", metavar="L", help="Which hidden layers to pool, such as -2 or -4..-1.")
+@options.rare("--combine", metavar="C", help="How to combine several layers: mean, sum or concat.")
+@click.option(
+    "--max-tokens",
+    type=int,
+    help="Most tokens in a passage; a new endpoint needs it.  [default: the model's limit, at most 512]",
+)
+@options.rare(
+    "--overlap",
+    type=int,
+    help="Tokens that neighbouring passages share.  [default: 32, or a quarter of --max-tokens below 128]",
+)
+@options.rare("--dimensions", type=int, metavar="N",
+              help="With --model, keep the first N dimensions of its vectors. Without it, make an index without a "
+              "model, for records that bring vectors of N numbers.")  # fmt: skip
+@options.query_prompt_option
+@options.document_prompt_option
+@click.option("--glob", multiple=True, metavar="G", help="In folders, read only files that match G. Repeatable.")
+@click.option("--prune", is_flag=True, help="Remove documents that are no longer in their SOURCE.")
+@click.option("--yes", is_flag=True, help="Allow --prune to remove more than half of the index.")
+@click.option("--no-ignore", is_flag=True,
+              help="Read also what .gitignore, .likewiseignore and the default list leave out of folders.")  # fmt: skip
+@options.rare("--rehash", is_flag=True, help="Read every file, even if its size and time have not changed.")
+@click.option("--rebuild", is_flag=True, help="Embed all documents again, with other settings or another model.")
+@click.option(
+    "--max-file-mb",
+    type=click.FloatRange(min=0.001),
+    metavar="MB",
+    default=64,
+    show_default=True,
+    help="Skip files and records that are larger.",
+)
+@click.option("--id-field", metavar="F", help="Field of a record with its uri.  [default: _id, id, uri, doc_id]")
+@click.option("--title-field", metavar="F", help="Field of a record with its title.  [default: title]")
+@click.option(
+    "--text-field", metavar="F", help="Field of a record with its text.  [default: text, body, content, abstract]"
+)
+@click.option(
+    "--language",
+    metavar="L",
+    help="Language whose word endings a search by words ignores, or none.  [default: auto, that of the texts]",
+)
+@options.recall_option
+@options.rare("--precision", default="auto", type=click.Choice(["auto", "float32", "bfloat16"]),
+              show_default=True, help="Precision of the weights.")  # fmt: skip
+@options.rare("--device", default="auto", show_default=True, metavar="D", help="Device: cpu, cuda, mps, ...")
+@options.trust_option
+@options.rare("--no-cache", is_flag=True, help="Embed without the cache of vectors: likewise cache.")
+@workers_option
+@worker_resources_option
+@options.rare("--stream", is_flag=True, help="Print the uris of each commit as a line of JSON.")
+@options.shards_option
+@options.no_wait_option
+@options.json_option
+def index_command(
+    path: str,
+    sources: tuple[str, ...],
+    model: str | None,
+    glob: tuple[str, ...],
+    prune: bool,
+    yes: bool,
+    no_ignore: bool,
+    rehash: bool,
+    rebuild: bool,
+    max_file_mb: float,
+    id_field: str | None,
+    title_field: str | None,
+    text_field: str | None,
+    language: str | None,
+    recall: float | None,
+    no_cache: bool,
+    workers: str | None,
+    worker_resources: tuple[str, ...],
+    stream: bool,
+    shards: int | None,
+    no_wait: bool,
+    as_json: bool,
+    **vectors: Any,
+) -> int:
+    """Create or update INDEX from files, folders, globs, records in .jsonl, .csv or .tsv, or - (JSON lines).
+
+    Documents that have not changed are not embedded again. An interrupted run keeps what it has committed; run it
+    again to continue. One SOURCE alone goes into the default index: .likewise in this folder or the nearest one above,
+    or a new one here.
+
+    \b
+    likewise index ~/papers
+    likewise index papers.index ~/papers notes/*.md
+    likewise index papers.index records.jsonl --text-field abstract
+    likewise index papers.index ~/papers --prune
+    likewise index papers.index ~/papers --model http://localhost:11434/v1#nomic-embed-text --max-tokens 512
+    likewise index mine.index --dimensions 256 records-with-vectors.jsonl
+    """
+    # vectors: the options that VectorOptions takes under the same names.
+    from indexer.sources import ReadOptions, open_sources
+    from indexer.sources.source import STDIN
+    from likewise.shell.arguments.configuration import read_extractors
+    from likewise.shell.indexing.runs import RunOptions, run_and_report
+    from likewise.shell.indexing.vector_options import VectorOptions
+
+    model, language = options.unless_configured(path, model=model, language=language)
+
+    read_options = ReadOptions(
+        glob=glob,
+        max_file_mb=max_file_mb,
+        id_field=id_field,
+        title_field=title_field,
+        text_field=text_field,
+        # The same file may give other documents if other fields of its records are read.
+        rehash=rehash or any((id_field, title_field, text_field)),
+        ignore=not no_ignore,
+        extractors=read_extractors(),
+    )
+    opened = open_sources(sources, read_options)
+    bare = [source.argument for source in opened if source.argument != "-" and not any(source.files())]
+    if len(bare) == len(opened) and not prune:
+        raise BadInput(f"{', '.join(bare)}: no file to read{' that --glob lets through' if glob else ''}")
+    vector_options = VectorOptions(model=model, language=language, **vectors)
+    _refuse_together(vector_options, rebuild, stream)
+    if prune and set(sources) == {STDIN}:
+        warn("--prune does nothing with standard input, which is not a whole collection")
+    return run_and_report(
+        path,
+        [(read_options, opened)],
+        vector_options,
+        RunOptions(
+            prune,
+            yes,
+            rebuild,
+            no_wait,
+            stream,
+            as_json,
+            recall,
+            no_cache=no_cache,
+            shards=shards,
+            workers=workers,
+            worker_resources=resources_of(workers, worker_resources),
+        ),
+        bare,
+    )
+
+
+def _refuse_together(chosen: VectorOptions, rebuild: bool, stream: bool) -> None:
+    """Raise BadInput for options that contradict each other."""
+
+    own_vectors = chosen.own_vectors
+    of_model = (chosen.tokenizer, chosen.max_tokens, chosen.overlap, chosen.query_prompt, chosen.document_prompt)
+    needs_model = chosen.input_type or any(value is not None for value in of_model)
+    for contradict, why in (
+        (rebuild and stream, "--stream prints what can be searched now, but --rebuild replaces the index at its end"),
+        (rebuild and own_vectors, "--dimensions alone is for an index without a model, and --rebuild needs one"),
+        (own_vectors and needs_model, "--dimensions without --model is for vectors that come with the records"),
+    ):
+        if contradict:
+            raise BadInput(f"{why}: leave one of them out")

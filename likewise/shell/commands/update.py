@@ -1,0 +1,87 @@
+"""likewise update: read the recorded sources of an index again."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from dataclasses import replace
+
+import click
+
+from indexer.errors import BadInput, SourceError, in_shell
+from likewise.shell.arguments import options
+from likewise.shell.arguments.workers import resources_of, worker_resources_option, workers_option
+from likewise.shell.terminal.output import quoted, shown, warn
+
+
+@click.command(cls=options.IndexCommand)
+@click.option("--prune", is_flag=True, help="Remove documents that are no longer in their SOURCE.")
+@click.option("--yes", is_flag=True, help="Allow --prune to remove more than half of the index.")
+@options.rare("--rehash", is_flag=True, help="Read every file, even if its size and time have not changed.")
+@click.option(
+    "--forget",
+    multiple=True,
+    metavar="SOURCE",
+    help="Do not read this recorded SOURCE, now or later. Its documents are kept; likewise remove --where 'under "
+    '"SOURCE"\' removes them. Repeatable.',
+)
+@options.trust_option
+@workers_option
+@worker_resources_option
+@options.no_wait_option
+@options.json_option
+def update(
+    path: str,
+    prune: bool,
+    yes: bool,
+    rehash: bool,
+    forget: tuple[str, ...],
+    trust_remote_code: bool,
+    workers: str | None,
+    worker_resources: tuple[str, ...],
+    no_wait: bool,
+    as_json: bool,
+) -> int:
+    """Read the sources of INDEX again that `likewise index` has recorded, each with the options it was read with.
+
+    A SOURCE that no longer exists is an error, and nothing is read: --forget leaves it out from now on.
+
+    \b
+    likewise update --prune
+    likewise update papers.index
+    """
+    from indexer.sources import open_sources
+    from indexer.stores.addresses.open import open_store
+    from likewise.shell.arguments.configuration import read_extractors
+    from likewise.shell.indexing.runs import RunOptions, recorded_groups, run_and_report
+    from likewise.shell.indexing.vector_options import VectorOptions
+
+    resources = resources_of(workers, worker_resources)
+    with closing(open_store(path)) as store:
+        with store.snapshot() as snapshot:
+            recorded = snapshot.settings.sources
+        if forget:
+            names = {name: os.path.abspath(name) for name in forget}  # noqa: PTH100
+            known = {source.argument for source in recorded}
+            if unknown := [name for name, argument in names.items() if argument not in known]:
+                raise BadInput(
+                    f"{', '.join(unknown)}: not a recorded SOURCE; likewise status {quoted(path)} names them"
+                )
+            recorded = tuple(source for source in recorded if source.argument not in names.values())
+            with store.writer(wait=not no_wait) as writer:
+                writer.change(lambda settings: replace(settings, sources=recorded))
+            if not recorded:
+                warn(f"{shown(path)}: {', '.join(forget)} is forgotten, and no SOURCE is left to read")
+                return 0
+    rereading = [
+        (replace(options, rehash=rehash), names)
+        for options, names in recorded_groups(path, recorded, read_extractors())
+    ]
+    try:
+        opened = [(options, open_sources(names, options)) for options, names in rereading]
+    except SourceError as error:
+        forget_it = f"likewise update {quoted(path)} --forget SOURCE"
+        raise SourceError(f"{in_shell(error)}, or leave out what is gone for good: {forget_it}") from error
+    as_it_is = VectorOptions(trust_remote_code=trust_remote_code)
+    run_options = RunOptions(prune, yes, no_wait=no_wait, as_json=as_json, workers=workers, worker_resources=resources)
+    return run_and_report(path, opened, as_it_is, run_options)

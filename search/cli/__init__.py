@@ -1,5 +1,0 @@
-"""The command line: program.py is the command `likewise`, and every subcommand has a file of its own."""
-
-from search.cli.program import cli, main
-
-__all__ = ["cli", "main"]
