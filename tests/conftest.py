@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from engine.stores.reference import ReferenceEngine
 from hardware import hide_gpus, share_out
 from said import Said
 from word_encoder import WordEncoder
@@ -21,6 +22,8 @@ from word_encoder import WordEncoder
 import indexer.encoders
 from indexer.encoders import registry
 from indexer.encoders.recipes.recipe import RecipeSpec
+from indexer.records import KnownFile
+from indexer.sources import Entry, ReadOptions, open_sources, read
 
 pytest_plugins = ["tiny_models"]
 
@@ -151,6 +154,24 @@ def lines() -> Callable[..., str]:
         return "".join(json.dumps(record) + "\n" for record in records)
 
     return write
+
+
+@pytest.fixture
+def collect() -> Callable[..., list[Entry]]:
+    """Reads SOURCEs into a list of entries."""
+
+    def run(*arguments: Path | str, known: dict[str, KnownFile] | None = None, **options: Any) -> list[Entry]:
+        settings = ReadOptions(**options)
+        sources = open_sources([str(argument) for argument in arguments], settings)
+        return [entry for source in sources for entry in read(source, settings, (known or {}).get)]
+
+    return run
+
+
+@pytest.fixture
+def in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Indexes and searchers use reference stores, where a test does not depend on an engine; a path is only a name."""
+    monkeypatch.setattr("indexer.stores.addresses.open.engine_of", lambda address, *_: ReferenceEngine.at(str(address)))
 
 
 @pytest.fixture

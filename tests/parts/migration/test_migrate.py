@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
-from contracts.reference import ReferenceStore
+from engine.stores.reference import ReferenceStore
 from opened import snapshot_of, store_of, writer_of
 from word_encoder import WordEncoder
 

@@ -346,7 +346,7 @@ ENDPOINT = "needs an endpoint: tests/parts/endpoints/test_remote.py follows it"
 MODEL = "needs two models: tests/parts/migration/test_migrate.py and test_migrate_command.py follow it"
 DATABASE = "needs a database: tests/parts/postgres/test_database_errors.py and test_copy.py follow it"
 INSIDE = "needs a model whose inside is looked at: the message names the options that were left out or contradict"
-DAMAGE = "needs damage of one kind: tests/crash/test_damage.py makes it and repairs it"
+DAMAGE = "needs damage of one kind: tests/engine/crash/test_damage.py makes it and repairs it"
 RECORDS = "a variant of the advice on --text-field and --max-file-mb above, for tables, members and missing columns"
 USAGE = "refuses options that contradict, and names those to leave out or to add"
 SERVICE = "starts a service: tests/parts/service/test_run.py"
@@ -363,9 +363,9 @@ ELSEWHERE = {
     "likewise/cache/vector_cache.py": "needs a damaged cache: tests/parts/cache/test_vector_cache.py",
     "indexer/exchange.py": "names no way out: the record is not from an export",
     "indexer/indexing/identity.py": MODEL,
-    "indexer/indexing/ingest.py": "needs vectors of another recipe: tests/indexer/test_own_vectors.py",
+    "indexer/indexing/ingest.py": "needs vectors of another recipe: tests/engine/indexing/test_own_vectors.py",
     "indexer/indexing/rebuild.py": MODEL,
-    "indexer/languages/notes.py": "needs texts in two languages: tests/indexer/test_languages.py",
+    "indexer/languages/notes.py": "needs texts in two languages: tests/engine/languages/test_languages.py",
     "indexer/ledger.py": RECORDS,
     "likewise/migration": MODEL,
     "indexer/stores/addresses/side_index.py": MODEL,
@@ -373,9 +373,9 @@ ELSEWHERE = {
     "indexer/stores/vectors.py": DAMAGE,
     "indexer/stores/local/check.py": DAMAGE,
     "indexer/stores/local/engine.py": MODEL,
-    "indexer/stores/local/disk/drafts.py": "needs a killed command: tests/indexer/stores/test_drafts.py follows it",
+    "indexer/stores/local/disk/drafts.py": "needs a killed command: tests/engine/stores/test_drafts.py follows it",
     "indexer/stores/local/catalog/generation.py": DAMAGE,
-    "indexer/stores/local/disk/lock.py": "needs a second writer: tests/indexer/stores/test_lock.py",
+    "indexer/stores/local/disk/lock.py": "needs a second writer: tests/engine/stores/test_lock.py",
     "likewise/postgres": DATABASE,
     "likewise/map/door.py": "computes a map, which takes seconds: tests/parts/shell/test_check_command.py",
     "likewise/cache/commands/cache.py": USAGE,

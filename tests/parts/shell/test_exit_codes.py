@@ -27,7 +27,8 @@ import os, resource, signal, sys
 sys.path[:0] = [{root!r}, {root!r} + "/tests"]
 import indexer.encoders, indexer.index, indexer.indexing.ingest, indexer.sources.extractor, word_encoder
 import indexer.stores.local.catalog.catalog
-import likewise.shell.commands.index, likewise.shell, likewise.shell.commands.search, search.searcher, likewise.shell.snippets
+import likewise.shell, likewise.shell.commands.index, likewise.shell.commands.search, likewise.shell.snippets
+import search.searcher
 import likewise.shell.indexing.runs, likewise.shell.arguments.configuration, likewise.shell.arguments.default_index
 import likewise.shell.terminal.terminal
 from indexer.encoders import registry

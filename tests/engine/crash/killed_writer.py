@@ -97,7 +97,7 @@ def run(folder: Path, state: Contents, seed: int, *, step: str = "", after: floa
     Raises:
         AssertionError: something acknowledged is missing, half a change is visible, or check finds a problem.
     """
-    environment = {**os.environ, "LIKEWISE_KILL_AT": step, "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = {**os.environ, "LIKEWISE_KILL_AT": step, "PYTHONPATH": str(Path(__file__).parents[3])}
     command = [sys.executable, __file__, str(folder), str(seed)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         try:

@@ -147,7 +147,7 @@ def test_a_temporary_index_goes_with_its_object() -> None:
 
 def test_a_temporary_index_goes_with_its_process(tmp_path: Path) -> None:
     program = "from indexer import Index; index = Index.temporary(dimensions=2); print(index.address)"
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     said = subprocess.run(
         [sys.executable, "-c", program],
         env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(root)},

@@ -19,8 +19,8 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from contracts.reference import Bm25, analysis_of, meets
-from contracts.stores.suite import ENGINES, unit
+from engine.stores.reference import Bm25, analysis_of, meets
+from engine.stores.suite.suite import ENGINES, unit
 
 from indexer import Document, Index
 from indexer.stores.port import Condition, Unit

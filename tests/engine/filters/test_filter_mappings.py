@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contracts.reference import as_stored
+from engine.stores.reference import as_stored
 from hypothesis import given
 from hypothesis import strategies as st
 

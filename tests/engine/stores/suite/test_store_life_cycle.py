@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from contracts.stores.suite import (
+from engine.stores.suite.suite import (
     AXES,
     SETTINGS,
     STAMPS,

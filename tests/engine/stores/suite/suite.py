@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contracts.reference import ReferenceEngine
+from engine.stores.reference import ReferenceEngine
 
 from indexer.filters.parse import parse
 from indexer.filters.tree import COLUMNS, Where

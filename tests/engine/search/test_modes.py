@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contracts.reference import ReferenceSnapshot
+from engine.stores.reference import ReferenceSnapshot
 from opened import store_of
 
 from indexer import Document, Index, Section

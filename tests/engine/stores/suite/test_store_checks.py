@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contracts.reference import ReferenceStore
-from contracts.stores.suite import (
+from engine.stores.reference import ReferenceStore
+from engine.stores.suite.suite import (
     AXES,
     DIMENSIONS,
     MEANING,

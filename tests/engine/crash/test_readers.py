@@ -15,7 +15,7 @@ import pytest
 from indexer import Document, Index
 from search import Searcher
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 READER = """
 import sys, time

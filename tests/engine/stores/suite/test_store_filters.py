@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from contracts.stores.suite import AXES, doc, put, remove, uris
+from engine.stores.suite.suite import AXES, doc, put, remove, uris
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contracts.stores.suite import ENGINES
+from engine.stores.suite.suite import ENGINES
 
 from indexer import BadInput, Document, FilterError, Index, UnknownField, UnknownUri
 from search import Hits, Query, Searcher

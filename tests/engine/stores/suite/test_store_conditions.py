@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contracts.stores.suite import (
+from engine.stores.suite.suite import (
     AXES,
     ENGINES,
     MANY,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from contracts.reference import ReferenceEngine
+from engine.stores.reference import ReferenceEngine
 
 from indexer import BadInput, Document, Index, doors
 from indexer.settings import Settings

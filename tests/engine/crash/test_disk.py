@@ -17,7 +17,7 @@ from indexer import Document, Index
 from indexer.errors import DiskFull, StorageError
 from indexer.stores.local.segments import files as segment_files
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 WRITER = """
 import resource, signal, sys

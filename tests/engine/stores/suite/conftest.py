@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from contracts.stores.suite import ENGINES, SETTINGS, Engine
+from engine.stores.suite.suite import ENGINES, SETTINGS, Engine
 
 from indexer.settings import Settings
 from indexer.stores.reading.store import Store

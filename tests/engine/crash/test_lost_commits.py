@@ -27,7 +27,7 @@ from indexer.stores.local.catalog.database import Migrations
 from indexer.stores.local.catalog.generation import Generation, GenerationFile, read_generation
 from search import Searcher
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 GOLDEN = ROOT / "tests" / "golden" / "files" / "golden.index"
 FIRST, MORE = 3, 6  # commits of one document in the catalog, and then in its log
 ROWS = np.random.default_rng(7).normal(size=(FIRST + MORE, 8)).astype(np.float32)
