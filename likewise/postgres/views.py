@@ -30,7 +30,7 @@ from likewise.postgres.vectors import blob_of, halves
 
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _SETTINGS = ("SET LOCAL hnsw.iterative_scan = strict_order", "SET LOCAL hnsw.max_scan_tuples = 200000")
-"""Begins a transaction for reading. A misspelt setting would only cause a warning, so tests/indexer/stores/postgres/
+"""Begins a transaction for reading. A misspelt setting would only cause a warning, so tests/parts/postgres/
 read the settings back."""
 
 _KEEP_TABLES = "LOCK TABLE {tables}.setting IN ACCESS SHARE MODE"

@@ -14,7 +14,13 @@ PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 Arrow = tuple[str, str]
 
-ENGINE_FILES = [file for file in FILES if part_of(module_of(file)) == ENGINE and file.parts[0] != "likewise"]
+ENGINE_FILES = [
+    file
+    for file in FILES
+    if part_of(module_of(file)) == ENGINE
+    and not file.is_relative_to("likewise")
+    and not file.is_relative_to("search/adapters")
+]
 
 
 def listed(page: str) -> tuple[set[Arrow], set[Arrow]]:

@@ -19,7 +19,7 @@ from indexer.encoders.recipes.recipe import Pooling
 from indexer.encoders.static.encoder import StaticEncoder
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.errors import ModelError
-from likewise.speed.onnx import OnnxEncoder
+from likewise.speed.compilation.onnx_encoder import OnnxEncoder
 
 if TYPE_CHECKING:
     import torch

@@ -15,7 +15,7 @@ from indexer.encoders.torch.checkpoint import Checkpoint
 from indexer.encoders.torch.pooling_head import read_head
 from indexer.errors import ModelError
 from likewise.speed.compilation.graph import onnx_graph, pools_itself
-from likewise.speed.onnx import OnnxEncoder
+from likewise.speed.compilation.onnx_encoder import OnnxEncoder
 
 
 def load_onnx(checkpoint: Checkpoint, place: Path, file: Path, precision: Precision) -> OnnxEncoder:

@@ -1,4 +1,4 @@
-"""Damage that a person meets through `check` and the shell. tests/crash/ damages files at random and in bulk."""
+"""Damage that a person meets through `check` and the shell. tests/engine/crash damages files at random and in bulk."""
 
 from __future__ import annotations
 

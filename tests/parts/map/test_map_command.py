@@ -1,4 +1,4 @@
-"""likewise map: the picture of a collection. tests/indexer/map has the drawing."""
+"""likewise map: the picture of a collection. test_map.py has the drawing."""
 
 from __future__ import annotations
 

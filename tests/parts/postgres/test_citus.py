@@ -61,12 +61,12 @@ def address(coordinator: Node) -> str:
 @pytest.mark.parametrize(
     ("tests", "chosen"),
     [
-        ("contracts/stores", "postgres"),
-        ("indexer/test_migrate.py", "postgres"),
-        ("contracts/test_database_doors.py", ""),
-        ("likewise/postgres/test_grants.py", ""),
-        ("likewise/postgres/test_tenants.py", ""),
-        ("quality/test_postgres_ndcg.py", "scifact"),
+        ("engine/stores/suite", "postgres"),
+        ("parts/migration/test_migrate.py", "postgres"),
+        ("parts/postgres/test_database_doors.py", ""),
+        ("parts/postgres/test_grants.py", ""),
+        ("parts/postgres/test_tenants.py", ""),
+        ("parts/postgres/test_postgres_ndcg.py", "scifact"),
     ],
 )
 def test_what_holds_for_one_server(tests: str, chosen: str, coordinator: Node) -> None:

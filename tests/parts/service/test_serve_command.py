@@ -1,4 +1,4 @@
-"""likewise serve: what it refuses to start with. tests/search/server has the service."""
+"""likewise serve: what it refuses to start with. test_run.py has the service."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands.test_default_index import enter
+from parts.shell.test_default_index import enter
 
 from indexer.sources.formats import READER_VERSIONS
 

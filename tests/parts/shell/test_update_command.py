@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands.test_default_index import enter
+from parts.shell.test_default_index import enter
 
 from indexer import Index
 
