@@ -124,7 +124,7 @@ def likewise(
     capfd: pytest.CaptureFixture[str],
 ) -> Callable[..., Said]:
     """Runs a command line in this process; every model that is named is the word encoder."""
-    from likewise.shell import main
+    main = pytest.importorskip("likewise.shell").main
 
     def load(model: str, **settings: Any) -> WordEncoder:
         return encoder

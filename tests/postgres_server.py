@@ -16,13 +16,18 @@ from typing import Any
 from urllib.parse import quote
 
 import psutil
+import pytest
 
 _NUMBERS = itertools.count()
 
 
 @cache
 def server_uri() -> str:
-    """Return the URI of the server; the first call starts it. It ends with this process."""
+    """Return the URI of the server; the first call starts it. It ends with this process.
+
+    Without the part `postgres` the test is skipped.
+    """
+    pytest.importorskip("likewise.postgres")
     if named := os.environ.get("LIKEWISE_TEST_DSN"):
         return named
     folder = _new_folder()

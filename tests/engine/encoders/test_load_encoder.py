@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +18,14 @@ from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, Transformer
 
-from indexer.encoders import load, load_encoder
+from indexer.encoders import load_encoder
 from indexer.encoders.load import load_recipe
 from indexer.encoders.machine.runtime import Runtime
 from indexer.encoders.recipes import locate
 from indexer.encoders.recipes.recipe import Recipe, RecipeSpec
 from indexer.encoders.tokens.batching import batches
-from indexer.encoders.torch.encoder import TorchEncoder, _shared_out
-from indexer.encoders.torch.pooling import Packed
+from indexer.encoders.torch.encoder import _shared_out
 from indexer.errors import BadInput, ModelError, TextTooLong
-from likewise.speed import native
 
 DEFAULT = "all-MiniLM-L6-v2"
 
@@ -55,48 +52,6 @@ def test_lower_precision_keeps_the_direction(sentences: list[str]) -> None:
     exact = load_encoder(DEFAULT, precision="float32").encode(sentences)
     fast = load_encoder(DEFAULT, precision="bfloat16").encode(sentences)
     assert (exact * fast).sum(1).min() > 0.999
-
-
-def test_bfloat16_runs_where_the_cpu_cannot_pack_it(
-    tiny: Callable[[str], Path], sentences: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    exact = load_encoder(tiny("bert"), precision="float32").encode(sentences)
-    monkeypatch.setattr(native, "_packs_bfloat16", lambda: False)
-    load._transformer.cache_clear()  # one with packed weights may be kept there
-    plain = load_encoder(tiny("bert"), precision="bfloat16")
-    assert isinstance(plain, TorchEncoder)
-    assert isinstance(plain.transformer, native.Native)
-    assert plain.transformer.blocks[0].query._packed is None
-    assert (exact * plain.encode(sentences)).sum(1).min() > 0.998  # .9990 to .9996, by the vocabulary that was trained
-    load._transformer.cache_clear()
-
-
-def test_batches_that_run_side_by_side_give_the_vectors_of_batches_in_a_row(
-    tiny: Callable[[str], Path], sentences: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    encoder = load_encoder(tiny("bert"), precision="float32")
-    assert isinstance(encoder, TorchEncoder)
-    monkeypatch.setattr(TorchEncoder, "batch_tokens", 30)
-    texts = [f"{one} {other}" for one in sentences[:2] for other in sentences]
-    seen: set[str] = set()
-    states = native.Native.states
-
-    def watched(self: native.Native, batch: Packed, wanted: Sequence[int]) -> dict[int, torch.Tensor]:
-        seen.add(threading.current_thread().name.rpartition("_")[0])
-        return states(self, batch, wanted)
-
-    monkeypatch.setattr(native.Native, "states", watched)
-    threads = torch.get_num_threads()
-    found = {}
-    try:
-        for count in (1, 2):
-            torch.set_num_threads(count)
-            seen.clear()
-            found[count] = encoder.encode(texts)
-            assert seen == ({"encode"} if count == 2 else {""})
-    finally:
-        torch.set_num_threads(threads)
-    assert np.abs(found[1] - found[2]).max() < FLOAT32
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -31,14 +30,8 @@ from tokenizers import Tokenizer
 from indexer import Document, Index
 from indexer.encoders import RecipeSpec, load_encoder
 from indexer.encoders.load import load_recipe
-from indexer.encoders.openvino.encoder import CompiledEncoder
-from indexer.encoders.static.encoder import StaticEncoder
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.errors import ModelError, TextTooLong
-from likewise.shell.program import cli
-from likewise.speed.compilation.export import compile_encoder
-from likewise.speed.compilation.graph import _traceable_masks
-from likewise.speed.native import Native
 
 
 @pytest.fixture
@@ -57,20 +50,6 @@ def sharded(folder: Path, ending: str) -> None:
         part = {name: weights[name].contiguous() for name in names if places[name] == file}
         save_file(part, folder / file) if ending == "safetensors" else torch.save(part, folder / file)
     (folder / f"{whole}.index.json").write_text(json.dumps({"weight_map": places}))
-
-
-@pytest.mark.parametrize("kind", ["one .bin", "shards of .bin", "shards of .safetensors"])
-def test_every_form_of_weights_takes_the_native_path(copy: Path, sentences: list[str], kind: str) -> None:
-    wanted = load_encoder(copy, precision="float32").encode(sentences)
-    if kind == "one .bin":
-        torch.save(load_file(copy / "model.safetensors"), copy / "pytorch_model.bin")
-        (copy / "model.safetensors").unlink()
-    else:
-        sharded(copy, kind.rpartition(".")[2])
-    encoder = load_encoder(copy, precision="float32")
-    assert isinstance(encoder, TorchEncoder)
-    assert isinstance(encoder.transformer, Native)
-    assert np.abs(encoder.encode(sentences) - wanted).max() < FLOAT32
 
 
 class Harmful:
@@ -105,36 +84,6 @@ def words(tiny: Callable[[str], Path]) -> Tokenizer:
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer
-
-
-@pytest.mark.parametrize("kind", ["plain", "int8", "shared rows", "bfloat16", "pickled"])
-def test_static_models_are_means_in_numpy(words: Tokenizer, tmp_path: Path, sentences: list[str], kind: str) -> None:
-    torch.manual_seed(2)
-    size = words.get_vocab_size()
-    tensors: dict[str, torch.Tensor] = {"embeddings": torch.randn(size, 12)}
-    table = tensors["embeddings"]
-    if kind == "int8":
-        tensors["embeddings"] = (table * 40).clamp(-127, 127).to(torch.int8)
-        table = tensors["embeddings"].float()
-    if kind == "shared rows":
-        tensors |= {"mapping": torch.arange(size) % 40, "weights": torch.rand(size)}
-        table = table[tensors["mapping"]] * tensors["weights"][:, None]
-    if kind == "bfloat16":
-        tensors["embeddings"] = table.bfloat16()
-        table = tensors["embeddings"].float()
-    if kind == "pickled":
-        torch.save(tensors, tmp_path / "pytorch_model.bin")
-    else:
-        save_file(tensors, tmp_path / "model.safetensors")
-    words.save(str(tmp_path / "tokenizer.json"))
-    (tmp_path / "config.json").write_text('{"model_type": "model2vec"}')
-    encoder = load_encoder(tmp_path)
-    assert isinstance(encoder, StaticEncoder)
-    rows = [table[words.encode(text, add_special_tokens=False).ids].mean(0) for text in sentences]
-    wanted = torch.nn.functional.normalize(torch.stack(rows), dim=-1).numpy()
-    assert np.abs(encoder.encode(sentences) - wanted).max() < FLOAT32
-    compile_encoder(encoder, tmp_path / "compiled", "float32")
-    assert np.abs(CompiledEncoder.open(tmp_path / "compiled").encode(sentences) - wanted).max() < FLOAT32
 
 
 def test_a_question_to_a_static_model_loads_no_torch(words: Tokenizer, tmp_path: Path) -> None:
@@ -233,6 +182,7 @@ def test_a_router_whose_routes_differ_in_dimensions_is_refused(
 
 
 def test_a_router_is_two_models_of_one_index(tiny: Callable[[str], Path], words: Tokenizer, tmp_path: Path) -> None:
+    pytest.importorskip("likewise.speed")
     documents = [Transformer(str(tiny("bert")), max_seq_length=20), Pooling(48)]
     router = Router.for_query_document([StaticEmbedding(words, embedding_dim=48)], documents)
     model = SentenceTransformer(modules=[router], device="cpu")
@@ -266,6 +216,7 @@ assert "torch" not in sys.modules
     assert load_encoder(recipe).recipe == recipe
     moved = (tmp_path / "router").rename(tmp_path / "moved")
     command = ["index", str(tmp_path / "x.index"), __file__, "--model", str(moved)]
+    cli = pytest.importorskip("likewise.shell").cli
     assert CliRunner().invoke(cli, command).exit_code == 0
     with Index.open(tmp_path / "x.index") as index:
         assert index.recipe is not None
@@ -304,33 +255,6 @@ class OwnModel(PreTrainedModel):
         last = torch.tanh(self.mix(first))
         return BaseModelOutput(last_hidden_state=last, hidden_states=(first, last))
 """
-
-
-def test_code_of_a_model_runs_with_trust_alone_and_is_compiled(
-    copy: Path,
-    sentences: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setenv("HF_MODULES_CACHE", str(tmp_path / "modules"))
-    (copy / "own.py").write_text(OWN_CODE)
-    settings = {
-        "model_type": "likewise-own",
-        "vocab_size": 200,
-        "auto_map": {"AutoConfig": "own.OwnConfig", "AutoModel": "own.OwnModel"},
-    }
-    (copy / "config.json").write_text(json.dumps(settings))
-    weights = {"words.weight": torch.randn(200, 16), "mix.weight": torch.randn(16, 16), "mix.bias": torch.randn(16)}
-    save_file(weights, copy / "model.safetensors", {"format": "pt"})
-    with pytest.raises(ModelError, match="it brings Python code of its own, which runs only if you trust"):
-        load_encoder(copy, pooling="mean")
-    encoder = load_encoder(copy, pooling="mean", precision="float32", max_tokens=64, trust_remote_code=True)
-    compile_encoder(encoder, tmp_path / "compiled", "float32")
-    compiled = CompiledEncoder.open(tmp_path / "compiled")
-    assert np.abs(compiled.encode(sentences) - encoder.encode(sentences)).max() < FLOAT32
-    out, err = capfd.readouterr()
-    assert (out, set(err.split())) == ("", {"loading"})
 
 
 def test_a_module_of_the_models_own_is_not_taken_for_the_librarys(tiny: Callable[[str], Path], tmp_path: Path) -> None:
@@ -402,28 +326,6 @@ def exported(folder: Path, file: str, output: str = "last_hidden_state") -> None
     (folder / "model.safetensors").unlink()
 
 
-@pytest.mark.parametrize(("name", "pooling"), [("model", "mean"), ("bge-small-en-v1.5", "cls")])
-def test_a_folder_with_only_onnx_runs_on_openvino(
-    tiny: Callable[[str], Path], tmp_path: Path, sentences: list[str], name: str, pooling: Any
-) -> None:
-    folder = shutil.copytree(tiny("bert"), tmp_path / name)
-    wanted = load_encoder(folder, pooling=pooling, precision="float32").encode(sentences)
-    exported(folder, "onnx/model.onnx")
-    encoder = load_encoder(folder)
-    assert (encoder.recipe.pooling, encoder.recipe.layers, encoder.max_tokens) == (pooling, (4,), 64)
-    assert np.abs(encoder.encode(sentences) - wanted).max() < 1e-4
-    again = load_recipe(encoder.recipe)
-    assert again.recipe == encoder.recipe
-    compile_encoder(encoder, tmp_path / "compiled", "float32")
-    assert np.abs(CompiledEncoder.open(tmp_path / "compiled").encode(sentences) - wanted).max() < 1e-4
-    for arguments in ({"layers": 2}, {"pooling": "pooler"}):
-        with pytest.raises(ModelError, match="only ONNX files, which show the last layer alone"):
-            load_encoder(folder, **arguments)
-    (folder / "onnx" / "model.onnx").write_bytes(b"not a model")
-    with pytest.raises(ModelError, match="damaged, or not for OpenVINO"):
-        load_encoder(folder)
-
-
 def test_a_pooling_that_an_onnx_file_cannot_give_is_refused(
     tiny: Callable[[str], Path], tmp_path: Path, sentences: list[str]
 ) -> None:
@@ -481,25 +383,3 @@ def test_a_token_without_a_vector_is_an_error_of_the_model(
 def test_an_absurd_limit_in_a_folder_is_bounded(copy: Path) -> None:
     (copy / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 10**18}))
     assert load_encoder(copy).max_tokens == 64
-
-
-def test_two_threads_trace_masks_one_after_the_other() -> None:
-    from transformers import masking_utils
-
-    functions = masking_utils.ALL_MASK_ATTENTION_FUNCTIONS
-    before = functions["sdpa"]
-    second_waits, second_inside = threading.Event(), threading.Event()
-
-    def second() -> None:
-        second_waits.set()
-        with _traceable_masks():
-            second_inside.set()
-
-    thread = threading.Thread(target=second)
-    with _traceable_masks():
-        thread.start()
-        assert second_waits.wait(10)
-        assert not second_inside.wait(0.2)
-    thread.join(10)
-    assert second_inside.is_set()
-    assert functions["sdpa"] is before

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cross_encoder_folders import PAIRS, scorer_folder
 from opened import store_of
-from test_cross_encoder import PAIRS, scorer_folder
 
 from indexer import Document, Index, doors, load_encoder
 from indexer.encoders import cross_encoder, load
@@ -18,7 +18,6 @@ from indexer.encoders.torch import cross_encoder as cross_encoders
 from indexer.encoders.torch.automodel import AutoModel
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.errors import BadInput
-from likewise.speed.native import Native
 from search import Searcher
 
 NEEDS = r"^{} needs a part of likewise that is not installed \(speed\): pip install likewise$"
@@ -52,7 +51,7 @@ def take_away(monkeypatch: pytest.MonkeyPatch, register: Callable[..., None]) ->
 @pytest.fixture
 def shell(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str, str]]:
     """Runs a command line in this process with the models that it names: exit code, output, errors."""
-    from likewise.shell import main
+    main = pytest.importorskip("likewise.shell").main
 
     monkeypatch.delenv("LIKEWISE_INDEX", raising=False)
 
@@ -71,9 +70,10 @@ def shell(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
 def test_torch_gives_equal_vectors(
     kind: str, recipe: str, tiny: Callable[[str], Path], sentences: list[str], take_away: Callable[[], None]
 ) -> None:
+    native = pytest.importorskip("likewise.speed.native")
     quick = load_encoder(f"{tiny(kind)}{recipe}", precision="float32")
     assert isinstance(quick, TorchEncoder)
-    assert isinstance(quick.transformer, Native)
+    assert isinstance(quick.transformer, native.Native)
     wanted = {role: quick.encode(sentences, role) for role in ("query", "document")}
     take_away()
     plain = load_encoder(f"{tiny(kind)}{recipe}", precision="float32")

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import re
 from datetime import UTC, date, datetime, timedelta, timezone
 from email.utils import format_datetime, parsedate_to_datetime
-from pathlib import Path
 
-import numpy as np
 import pytest
 from dateutil import parser
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indexer import Document, Index
 from indexer.filters.dates import MAX_CHARACTERS, Date, from_datetime, read_date
-from likewise.readers.formats import rst
-from search import Searcher
 
-PEPS = Path(os.environ.get("LIKEWISE_EVAL_DATA", "/nonexistent")) / "data" / "peps"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -200,23 +192,3 @@ def test_python_dates() -> None:
     assert (offset.text, offset.end - offset.start) == ("2000-09-25T13:00:00.000000+00:00", 1)
     with pytest.raises(ValueError, match="outside the years 1 to 9999"):
         from_datetime(datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=1))))
-
-
-@pytest.mark.skipif(not PEPS.is_dir(), reason="LIKEWISE_EVAL_DATA is not set")
-def test_the_peps_of_a_year_are_found(tmp_path: Path) -> None:
-    texts = {path.name: path.read_text(encoding="utf-8") for path in sorted(PEPS.rglob("pep-[0-9]*.rst"))}
-    days: dict[str, date] = {}
-    for name, text in texts.items():
-        created = re.search(r"^Created: *(\d+-[A-Z][a-z]{2}-\d{4})$", text, re.MULTILINE)
-        assert created is not None
-        days[name] = datetime.strptime(created[1], "%d-%b-%Y").date()
-    documents = [Document(name, text, metadata=rst.read(text).metadata) for name, text in texts.items()]
-    with Index.create(tmp_path / "peps.index", dimensions=2) as index, Searcher(tmp_path / "peps.index") as searcher:
-        index.add(documents, vectors=np.ones((len(documents), 2), np.float32))
-        for where, right in (
-            ("created >= 2020-01-01", {name for name, day in days.items() if day >= date(2020, 1, 1)}),
-            ("created = 2000-07", {name for name, day in days.items() if (day.year, day.month) == (2000, 7)}),
-            ('created < "Sept 1, 2000"', {name for name, day in days.items() if day < date(2000, 9, 1)}),
-        ):
-            assert {document.uri for document in index.documents(where)} == right
-        assert searcher.count("created >= 2020-01-01") == 225

@@ -15,7 +15,6 @@ from indexer.passages.cut import front_matter
 from indexer.records import Document
 from indexer.sources import Entry, markdown
 from indexer.sources.encoding import decode
-from likewise.readers.formats import rst
 
 Collect = Callable[..., list[Entry]]
 DATA = Path(os.environ.get("LIKEWISE_EVAL_DATA", "/nonexistent")) / "data"
@@ -197,15 +196,6 @@ def test_restructuredtext(tmp_path: Path, collect: Collect) -> None:
         ("Title > One > Sub", "Sub"),
         ("Title > Two words", "Two words"),
     ]
-
-
-def test_a_pep_header(tmp_path: Path, collect: Collect) -> None:
-    text = "PEP: 8\nTitle: Style Guide\nAuthor: A,\n        B\nPost-History:\n\n\nIntroduction\n============\n"
-    document = one(collect, tmp_path / "pep.rst", text)
-    assert document.title == "Style Guide"
-    assert document.metadata == {"pep": 8, "author": "A, B", "size": len(text)}
-    assert [section.heading for section in document.sections] == ["", "Introduction"]
-    assert rst.read("Note: no header\n\nT\n=\n").title == "T"
 
 
 def test_formats_by_extension_and_content(tmp_path: Path, collect: Collect) -> None:

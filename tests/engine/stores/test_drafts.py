@@ -22,8 +22,6 @@ from indexer.stores.addresses.open import engine_of, open_store
 from indexer.stores.local import slots
 from indexer.stores.local.catalog.catalog import Catalog
 from indexer.stores.reading.store import Store
-from likewise.postgres.address import parse_address
-from likewise.postgres.writer import PostgresWriter
 
 
 @pytest.fixture
@@ -110,6 +108,10 @@ def test_what_a_killed_rebuild_replaced_is_named_and_removed(source: str, tmp_pa
 
 
 def test_what_a_copy_to_a_database_left_is_named_and_removed(likewise: Callable[..., Any], source: str) -> None:
+    pytest.importorskip("likewise.postgres")
+    from likewise.postgres.address import parse_address
+    from likewise.postgres.writer import PostgresWriter
+
     target, other = new_address(), new_address()
     begins = f"what a killed command was making as index {parse_address(target).index!r}"
 
