@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Collection
@@ -116,3 +119,35 @@ def test_what_does_not_name_a_part_does_without_it(part: str, tmp_path: Path) ->
     names = [name for name in MODULES if name not in missing | NOT_IMPORTED and (tmp_path / MODULES[name]).exists()]
     assert len(names) > 200
     run(tmp_path, IMPORT_ALL, json.dumps(names))
+
+
+def test_the_tests_of_the_engine_pass_without_any_part_and_cover_it(tmp_path: Path) -> None:
+    copy_without(tmp_path, PARTS)
+    for name in ("benchmarks", "data", "docs", "tests/engine"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for file in (ROOT / "pyproject.toml", *(ROOT / "tests").glob("*.py")):
+        shutil.copy(file, tmp_path / file.relative_to(ROOT))
+    measured = ["--cov=indexer", "--cov=search", "--cov-report=json", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "tests/engine", "-q", "-n", "auto", "--dist", "loadfile", *measured]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    said = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True, cwd=tmp_path, env=environment)
+    assert said.returncode == 0, said.stdout[-3000:]
+    assert json.loads((tmp_path / "coverage.json").read_text())["totals"]["percent_covered"] >= 90
+
+
+def demo(folder: Path) -> list[tuple[str, float]]:
+    """Return the hits of `make demo` with the packages of a folder."""
+    recipe = re.findall(r"^\t\$\(BIN\)/likewise (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert len(recipe) == 4
+    shutil.copytree(ROOT / "data", folder / "data", dirs_exist_ok=True)
+    said = [run(folder, "from likewise.shell import main; main()", *shlex.split(line), "--json") for line in recipe]
+    return [(hit["uri"], hit["score"]) for answer in said[1:] for hit in json.loads(answer)["hits"]]
+
+
+def test_the_demo_answers_with_the_shell_alone(tmp_path: Path) -> None:
+    copy_without(tmp_path / "whole", [])
+    copy_without(tmp_path / "shell", [part for part in PARTS if part != "shell"])
+    whole, alone = demo(tmp_path / "whole"), demo(tmp_path / "shell")
+    assert len(whole) == 9
+    assert [uri for uri, _ in alone] == [uri for uri, _ in whole]
+    assert [score for _, score in alone] == pytest.approx([score for _, score in whole], abs=0.005)
