@@ -162,7 +162,7 @@ def test_tokens_and_words_in_every_format(
 def test_streams_are_read_and_written_in_batches(
     likewise: Callable[..., Any], tiny: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(likewise.inspection.commands.embed, "_BATCH_TEXTS", 3)
+    monkeypatch.setattr("likewise.inspection.commands.embed._BATCH_TEXTS", 3)
     texts = [f"the river bank {'snow ' * (number % 7)}of the house" for number in range(11)]
     model = ["--model", tiny("bert"), "--precision", "float32"]
     wanted = load_encoder(tiny("bert"), precision="float32").encode(texts)

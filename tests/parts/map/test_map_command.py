@@ -15,7 +15,7 @@ def test_every_document_gets_a_place(
     likewise: Callable[..., Any], topics: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        likewise.map.projection, "_umap", lambda vectors, _: principal_components(vectors)
+        "likewise.map.projection._umap", lambda vectors, _: principal_components(vectors)
     )  # UMAP compiles for half a minute
     said = likewise("map", topics, "--json")
     assert said.code == 0

@@ -167,7 +167,7 @@ def test_every_module_is_in_one_of_the_three_scripts_once(shared: TestClient, fi
 
 def test_wheels_hold_the_files() -> None:
     """hatch packs every file of a package that git does not ignore."""
-    root = FOLDER.parents[3]
+    root = Path(__file__).parents[3]
     ignored = (root / ".gitignore").read_text().split()
     assert not {"*.js", "*.css", "*.html", "*.svg", "assets", "assets/", "page", "page/"} & set(ignored)
     assert 'packages = ["indexer", "likewise", "search"]' in (root / "pyproject.toml").read_text()

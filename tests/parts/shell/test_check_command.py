@@ -41,7 +41,7 @@ def test_recall_is_that_of_an_exact_index(likewise: Callable[..., Any], topics: 
 def test_a_damaged_map_is_named_with_the_command_that_draws_it_again(
     likewise: Callable[..., Any], topics: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(likewise.map.projection, "_umap", principal_components)
+    monkeypatch.setattr("likewise.map.projection._umap", principal_components)
     assert likewise("map", topics).code == 0
     assert likewise("check", topics).out == "ok\n"
     file = topics / "derived" / "map.safetensors"

@@ -11,7 +11,7 @@ from likewise.shell.program import COMMANDS
 
 
 def test_each_command_has_its_file_of_tests() -> None:
-    files = {file.name for file in Path(__file__).parent.glob("test_*_command.py")}
+    files = {file.name for file in Path(__file__).parents[1].glob("*/test_*_command.py")}
     assert files == {f"test_{name}_command.py" for name in COMMANDS}
 
 
