@@ -69,6 +69,16 @@ def test_the_readme_of_a_part_says_what_it_may_import_and_its_ceiling(part: str)
     assert readme.endswith(f"\n\nMay import: {may_import}.\n\nCeiling: {PARTS[part]['ceiling']:,} lines of code.\n")
 
 
+@pytest.mark.parametrize("part", PARTS)
+def test_the_readme_of_a_part_has_a_line_for_every_file_and_folder(part: str) -> None:
+    folder = ROOT / "likewise" / part
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ((?:`[\w./]+`(?:, )?)+) \| .+ \|$", readme, re.MULTILINE)
+    files = [file.name for file in folder.glob("*.py") if file.name != "__init__.py"]
+    folders = [f"{inner.name}/" for inner in folder.iterdir() if inner.is_dir() and inner.name != "__pycache__"]
+    assert sorted(re.findall(r"`([\w./]+)`", " ".join(rows))) == sorted([*files, *folders])
+
+
 def test_parts_import_each_other_in_no_circle_except_what_is_listed() -> None:
     found = circles({part: set(drawn["imports"]) for part, drawn in PARTS.items()})
     assert sorted(map(sorted, found)) == DRAWN["until_moved"]["circles"]

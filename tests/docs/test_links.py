@@ -9,9 +9,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), ROOT / "data" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+OF_PARTS = sorted((ROOT / "likewise").glob("*/README.md"))
 
 _LINK = re.compile(r"\]\((?!https?:)([^)\s#]*)(?:#([^)\s]+))?\)")
-_FILE = re.compile(r"`((?:indexer|search|tests|benchmarks|docs|data)/[\w./-]+\.\w+)`")
+_FILE = re.compile(r"`((?:indexer|search|tests|benchmarks|docs|data)/[\w./-]+\.\w+|likewise/[\w./-]+\.py)`")
 _BENCHMARK = re.compile(r"benchmarks[./](\w+)")
 
 
@@ -21,7 +22,7 @@ def headings(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", [*PAGES, *OF_PARTS], ids=lambda page: str(page.relative_to(ROOT)))
 def test_everything_that_is_pointed_to_is_there(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for file, anchor in _LINK.findall(text):
