@@ -48,7 +48,7 @@ svg { --paper: #fff; --ink: #1f2328; --soft: #4d5661; --edge: #8c959f; --part: #
   --part: #1c232c; --engine: #10294a; --strong: #4493f8; --arrow: #f0883e } }
 text { font: 12px system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; fill: var(--soft);
   text-anchor: middle }
-.name { font-size: 14px; font-weight: 600; fill: var(--ink) }
+.name { font-size: 13.5px; font-weight: 600; fill: var(--ink) }
 .paper { fill: var(--paper) }
 .part { fill: var(--part); stroke: var(--edge) }
 .engine { fill: var(--engine); stroke: var(--strong) }
