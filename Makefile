@@ -38,9 +38,10 @@ check: $(READY)         ## lint, format, types, lines per part, and the site wit
 bench: $(READY)         ## the measured tables of README and docs
 	$(BIN)/python -m benchmarks
 
-docs: $(READY)          ## write docs/reference.md, docs/parts.svg, and what README and tutorial show
+docs: $(READY)          ## write the reference, the picture and lists of the architecture, and what README and tutorial show
 	$(BIN)/python -m docs.reference
 	$(BIN)/python -m docs.parts_picture
+	$(BIN)/python tests/folder_imports.py
 	$(BIN)/python -m docs.examples
 
 release: $(READY)       ## wheel and sdist in dist/, built and checked; nothing is uploaded
