@@ -9,6 +9,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -57,6 +58,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             mark = item.get_closest_marker("timeout")
             minutes[item.path] = max(minutes.get(item.path, 0), mark.args[0] if mark else 0)
         items.sort(key=lambda item: -minutes[item.path])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs a part that is not installed: the tests of the engine run without any."""
+    for mark in item.iter_markers("needs"):
+        for part in mark.args:
+            if find_spec(f"likewise.{part}") is None:
+                pytest.skip(f"the part {part} is not installed")
 
 
 @pytest.fixture
@@ -124,7 +134,7 @@ def likewise(
     capfd: pytest.CaptureFixture[str],
 ) -> Callable[..., Said]:
     """Runs a command line in this process; every model that is named is the word encoder."""
-    main = pytest.importorskip("likewise.shell").main
+    main = pytest.importorskip("likewise.shell").main  # a fixture cannot be marked
 
     def load(model: str, **settings: Any) -> WordEncoder:
         return encoder

@@ -220,7 +220,7 @@ assert (searcher.search("why is my bread stale", 1)[0].uri, "torch" in sys.modul
 """
 
 
-@pytest.mark.parametrize("runtime", ["torch", "openvino"])
+@pytest.mark.parametrize("runtime", ["torch", pytest.param("openvino", marks=pytest.mark.needs("speed"))])
 def test_workers_forked_after_a_question_embed_questions_as_their_parent(tmp_path: Path, runtime: str) -> None:
     with Index.create(tmp_path / "x.index") as index:
         index.add([Document("bread", "Bread goes stale as its starch crystallises."), Document("star", "Stars fuse.")])

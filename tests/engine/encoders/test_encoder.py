@@ -70,6 +70,11 @@ KINDS = {
     "static, published": Kind(StaticEncoder, "potion", {"max_tokens": LIMIT}, 1e-5, 1e-5),
 }
 
+PARAMETERS = [
+    pytest.param(name, marks=[pytest.mark.needs("speed")] if kind.made is CompiledEncoder else [])
+    for name, kind in KINDS.items()
+]
+
 
 @dataclass(frozen=True)
 class Subject:
@@ -133,7 +138,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return folder
 
 
-@pytest.fixture(scope="module", params=list(KINDS))
+@pytest.fixture(scope="module", params=PARAMETERS)
 def subject(
     request: pytest.FixtureRequest, folders: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Subject]:

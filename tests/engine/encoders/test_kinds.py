@@ -10,7 +10,7 @@ import pytest
 from word_encoder import WordEncoder
 
 from indexer import Document, Index, doors, load_encoder
-from indexer.encoders import Encoder, RecipeSpec
+from indexer.encoders import Encoder, RecipeSpec, get_encoder
 from indexer.encoders.kinds import Loader, allow_model
 from indexer.encoders.machine.runtime import Runtime
 from indexer.encoders.recipes.recipe import scheme_of
@@ -117,8 +117,9 @@ def test_a_loader_decides_how_a_name_is_written_and_what_is_recorded_if_a_user_n
     assert SHELF.allowed == ["shelf://words"]
 
 
+@pytest.mark.needs("shell")
 def test_an_index_from_the_shell(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    main = pytest.importorskip("likewise.shell").main
+    from likewise.shell import main
 
     def shell(*arguments: str | Path) -> tuple[int, str, str]:
         capfd.readouterr()
@@ -148,6 +149,23 @@ def test_an_index_from_the_shell(tmp_path: Path, capfd: pytest.CaptureFixture[st
         assert index.recipe is not None
         assert index.recipe.model == "counts://moved"
     assert "has no files here" in shell("tokens", "moon", "--model", "counts://words")[2]
+
+
+@pytest.mark.needs("cache")
+def test_nothing_of_a_loader_is_taken_from_the_cache_of_models() -> None:
+    from likewise.cache.user_cache import UserCache
+    from likewise.cache.vector_cache import VectorCache
+
+    class NoModels(VectorCache):
+        def model(self, key: bytes) -> tuple[str, str] | None:
+            raise AssertionError("asked")
+
+        def keep_model(self, key: bytes, recipe: str, tokenizer: str) -> None:
+            raise AssertionError("kept")
+
+    cache = UserCache(NoModels())
+    encoder = get_encoder("counts://words", models=cache)
+    assert get_encoder(encoder.recipe, models=cache).recipe == encoder.recipe
 
 
 def test_a_model_without_its_loader_says_what_to_install(address: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -368,9 +368,11 @@ def test_names_that_lead_nowhere_are_one_clear_line(tmp_path: Path, monkeypatch:
     [
         ("config.json", "[]", "config.json holds no object"),
         ("config.json", "[" * 100_000, "config.json cannot be read"),
-        ("config.json", {"num_attention_heads": 0}, "0 heads"),
+        pytest.param("config.json", {"num_attention_heads": 0}, "0 heads", marks=pytest.mark.needs("speed")),
         ("config.json", {"num_hidden_layers": "many"}, "cannot be loaded"),
-        ("config.json", {"num_hidden_layers": 1_000_000_000}, "lacks its weights"),
+        pytest.param(
+            "config.json", {"num_hidden_layers": 1_000_000_000}, "lacks its weights", marks=pytest.mark.needs("speed")
+        ),
         (
             "modules.json",
             '[{"type": "a.Transformer", "path": "../other"}]',

@@ -102,11 +102,11 @@ def test_a_vector_does_not_depend_on_its_neighbours_or_position(
         assert np.abs(encoder.encode([text])[0] - vector).max() < FLOAT32
 
 
+@pytest.mark.needs("speed")
 def test_the_default_model_has_a_state_before_and_after_each_layer(sentences: list[str]) -> None:
     """7 states for 6 layers, (tokens, hidden) each, equal to transformers'."""
     from indexer.encoders.torch.pooling import Packed
-
-    Native = pytest.importorskip("likewise.speed.native").Native
+    from likewise.speed.native import Native
 
     folder = find_model("all-MiniLM-L6-v2")
     ids = Tokenizer((folder / "tokenizer.json").read_text(), 256).ids(sentences[:1])[0]

@@ -51,7 +51,7 @@ def take_away(monkeypatch: pytest.MonkeyPatch, register: Callable[..., None]) ->
 @pytest.fixture
 def shell(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str, str]]:
     """Runs a command line in this process with the models that it names: exit code, output, errors."""
-    main = pytest.importorskip("likewise.shell").main
+    from likewise.shell import main
 
     monkeypatch.delenv("LIKEWISE_INDEX", raising=False)
 
@@ -65,15 +65,17 @@ def shell(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
     return run
 
 
+@pytest.mark.needs("speed")
 @pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert", "mpnet"])
 @pytest.mark.parametrize("recipe", ["", ":mean@-2", ":cls"])
 def test_torch_gives_equal_vectors(
     kind: str, recipe: str, tiny: Callable[[str], Path], sentences: list[str], take_away: Callable[[], None]
 ) -> None:
-    native = pytest.importorskip("likewise.speed.native")
+    from likewise.speed.native import Native
+
     quick = load_encoder(f"{tiny(kind)}{recipe}", precision="float32")
     assert isinstance(quick, TorchEncoder)
-    assert isinstance(quick.transformer, native.Native)
+    assert isinstance(quick.transformer, Native)
     wanted = {role: quick.encode(sentences, role) for role in ("query", "document")}
     take_away()
     plain = load_encoder(f"{tiny(kind)}{recipe}", precision="float32")
@@ -122,6 +124,7 @@ def test_openvino_needs_the_part(
         load_encoder(tiny("bert"))
 
 
+@pytest.mark.needs("shell")
 def test_an_index_is_not_compiled_until_the_part_is_there(
     tiny: Callable[[str], Path],
     tmp_path: Path,
@@ -149,6 +152,7 @@ def test_an_index_is_not_compiled_until_the_part_is_there(
         assert store_of(opened).artifacts().exists() or "it will run on torch" in opened.settings.uncompiled
 
 
+@pytest.mark.needs("speed")
 def test_a_compiled_question_is_answered_and_a_damaged_one_is_reported(
     tiny: Callable[[str], Path], tmp_path: Path, take_away: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -112,6 +112,7 @@ def _ingested(index: Index, file: Path) -> tuple[int, int]:
     return summary.indexed, summary.failed
 
 
+@pytest.mark.needs("shell", "inspection")
 def test_an_export_with_vectors_is_taken_in_without_embedding(tmp_path: Path) -> None:
     index = _made(tmp_path / "x.index", 20)
     # One document of several passages, as a model makes them.
