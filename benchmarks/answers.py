@@ -18,7 +18,7 @@ from benchmarks.quality import LIKEWISE, collections
 from indexer.stores.addresses.open import open_store
 from likewise.evaluation.measures import read_qrels, read_queries
 from search import Searcher
-from search.query import Mode
+from search.query.query import Mode
 
 _ASKED = 200
 _MODES: tuple[Mode, ...] = ("dense", "hybrid")

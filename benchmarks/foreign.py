@@ -30,7 +30,7 @@ from indexer import Encoder, load_encoder
 from likewise.cache.cached_encoder import CachedEncoder
 from likewise.cache.vector_cache import open_vector_cache
 from likewise.evaluation.measures import evaluate
-from search.fusion import MAX_UNREAD_BIAS, READ_PIECES, fuse, probed_words_bias, words_weight
+from search.ranking.fusion import MAX_UNREAD_BIAS, READ_PIECES, fuse, probed_words_bias, words_weight
 
 MAX_DOCUMENTS = 200
 TEXT_CHARACTERS = 700

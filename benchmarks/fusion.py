@@ -38,7 +38,7 @@ from indexer.stores.words.analysis import stored_analysis
 from likewise.cache.cached_encoder import CachedEncoder
 from likewise.cache.vector_cache import open_vector_cache
 from likewise.evaluation.measures import Qrels, evaluate, read_qrels, read_queries
-from search.fusion import (
+from search.ranking.fusion import (
     CANDIDATES,
     CosineStatistics,
     Scores,

@@ -44,7 +44,7 @@ from indexer.stores.fields.filter_sql import Sql
 from indexer.stores.port import Ranking
 from indexer.stores.reading.store import Store
 from indexer.stores.words.analysis import stored_analysis
-from search.modes import CANDIDATES
+from search.ranking.modes import CANDIDATES
 
 QUESTIONS = 100
 WORDS = 60

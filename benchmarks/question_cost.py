@@ -32,8 +32,8 @@ from indexer.encoders import get_query_encoder
 from indexer.stores.addresses.open import open_store
 from indexer.stores.reading.snapshot import Snapshot
 from search import Searcher
-from search.fusion import CANDIDATES
-from search.query import Mode
+from search.query.query import Mode
+from search.ranking.fusion import CANDIDATES
 
 QUESTIONS = 200
 ROUNDS = 3

@@ -44,7 +44,7 @@ from benchmarks.scale import mixed
 from indexer import Document, Index
 from indexer.passages.sentences import sentence_ends
 from search import Searcher
-from search.query import Mode
+from search.query.query import Mode
 
 ROOT = Path(__file__).parents[1]
 WINDOW_SENTENCES = (3, 2, 4)

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from indexer.stores.port import Info as Info
     from indexer.stores.port import Passage as Passage
     from search.async_searcher import AsyncSearcher as AsyncSearcher
-    from search.hits import Hit as Hit
-    from search.hits import Hits as Hits
-    from search.query import Mode as Mode
-    from search.query import Query as Query
+    from search.hits.hits import Hit as Hit
+    from search.hits.hits import Hits as Hits
+    from search.query.query import Mode as Mode
+    from search.query.query import Query as Query
     from search.searcher import Searcher as Searcher
     from search.searcher import search_indexes as search_indexes
 else:
@@ -48,8 +48,8 @@ else:
             "indexer.records": ["Document"],
             "indexer.stores.port": ["Info", "Passage"],
             "search.async_searcher": ["AsyncSearcher"],
-            "search.hits": ["Hit", "Hits"],
-            "search.query": ["Mode", "Query"],
+            "search.hits.hits": ["Hit", "Hits"],
+            "search.query.query": ["Mode", "Query"],
             "search.searcher": ["Searcher", "search_indexes"],
         },
     )

@@ -26,20 +26,20 @@ from indexer.stores.port import FieldValues
 from indexer.stores.reading.snapshot import Snapshot
 from indexer.stores.reading.store import Store
 from indexer.stores.words.analysis import stored_analysis
-from search.conditions import note_on_conditions
-from search.examples import with_examples
-from search.fusion import CosineStatistics, words_bias
-from search.hits import Hit, Hits
-from search.marks import QuestionWords
-from search.missing_values import COMPARED_VALUES, may_have_notes, notes_on_values
-from search.newer import Newer, Weights
-from search.plan import Plan
-from search.query import Query
+from search.hits.hits import Hit, Hits
+from search.hits.marks import QuestionWords
+from search.hits.why import holds_all, reasons
+from search.query.conditions import note_on_conditions
+from search.query.examples import with_examples
+from search.query.missing_values import COMPARED_VALUES, may_have_notes, notes_on_values
+from search.query.newer import Newer, Weights
+from search.query.query import Query
 from search.question_batches import AskedQuestion
 from search.question_encoder import QuestionEncoder
-from search.ranker import rank
+from search.ranking.fusion import CosineStatistics, words_bias
+from search.ranking.plan import Plan
+from search.ranking.ranker import rank
 from search.timings import Timings
-from search.why import holds_all, reasons
 
 UnknownFields = Literal["error", "empty"]
 

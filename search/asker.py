@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from indexer.errors import BadInput
 from indexer.filters.mapping import Filter, filter_tree
-from search.hits import Hits
-from search.query import Mode, Query
-from search.rerank import DEPTH
+from search.hits.hits import Hits
+from search.query.query import RERANK_DEPTH, Mode, Query
 
 if TYPE_CHECKING:
     from indexer.encoders.torch.cross_encoder import Scorer
@@ -61,7 +60,7 @@ class Asker(ABC):
         min_score: float | None = None,
         exact: bool = False,
         rerank: str | Scorer | None = None,
-        rerank_depth: int = DEPTH,
+        rerank_depth: int = RERANK_DEPTH,
         explain: bool = False,
         vector: NDArray[np.floating] | Sequence[float] | None = None,
         like: Sequence[str] = (),

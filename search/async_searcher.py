@@ -15,9 +15,9 @@ from indexer.records import Document
 from indexer.stores.addresses.open import is_uri
 from search.answering import UnknownFields
 from search.asker import Asker
-from search.hits import Hits
+from search.hits.hits import Hits
 from search.lanes import DATABASE_THREADS, SEARCH_THREADS, Lane
-from search.query import Query
+from search.query.query import Query
 from search.searcher import Searcher
 
 P = ParamSpec("P")

@@ -14,8 +14,8 @@ from indexer.languages.questions import pieces_per_word
 from indexer.records import Vector
 from indexer.stores.reading.snapshot import Snapshot
 from indexer.stores.reading.store import Store
-from search.fusion import unread_words_bias
 from search.question_batches import AskedQuestion, QuestionBatches
+from search.ranking.fusion import unread_words_bias
 from search.timings import Timings
 
 

@@ -25,10 +25,10 @@ from indexer.stores.port import FieldValues, Info, Passage, Sort
 from indexer.stores.reading.snapshot import Snapshot
 from search.answering import Answering, UnknownFields
 from search.asker import Asker, as_list, hits_above
-from search.explain import add_sentences
-from search.hits import Hits
-from search.query import Query
-from search.rerank import rerank as rerank_hits
+from search.hits.explain import add_sentences
+from search.hits.hits import Hits
+from search.hits.rerank import rerank as rerank_hits
+from search.query.query import Query
 from search.timings import Timings
 
 PAGE_DOCUMENTS = 256

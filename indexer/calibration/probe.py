@@ -2,8 +2,8 @@
 
 A sentence is taken out of a passage and becomes the question; the rest of the passage is its answer (the inverse cloze
 task, Lee et al. 2019). BM25 and cosine both rank the answer among the other passages, and the mean reciprocal ranks
-show which works better in this collection. search/fusion.py turns them into a weight. Nothing here reads or writes a
-store.
+show which works better in this collection. search/ranking/fusion.py turns them into a weight. Nothing here reads or
+writes a store.
 """
 
 from __future__ import annotations

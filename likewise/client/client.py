@@ -19,9 +19,9 @@ from indexer.lookup import is_uri, unknown_uri
 from indexer.records import Document, Section
 from indexer.stores.port import Info
 from search.asker import Asker, as_list, hits_above
-from search.hits import Hit, Hits
-from search.query import SENT_MEMBERS, Query, as_query
-from search.rerank import rerank
+from search.hits.hits import Hit, Hits
+from search.hits.rerank import rerank
+from search.query.query import SENT_MEMBERS, Query, as_query
 
 _TIMEOUT_S = 60.0
 """Seconds to wait for each part of an answer. The service itself ends a question after 20."""

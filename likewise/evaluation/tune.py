@@ -11,8 +11,8 @@ import numpy as np
 from indexer.errors import BadInput
 from likewise.evaluation.measures import Qrels, evaluate
 from search.answering import Answering
-from search.modes import ScoredCandidates, rank_hybrid, score_candidates
-from search.query import Query
+from search.query.query import Query
+from search.ranking.modes import ScoredCandidates, rank_hybrid, score_candidates
 
 WORDS_BIASES = tuple(round(step * 0.25, 2) for step in range(-16, 17))
 """The values to try: natural logarithms of the odds of words, from 1 : 55 to 55 : 1."""

@@ -26,14 +26,14 @@ from indexer.stores.reading.snapshot import Snapshot
 from likewise.federation.index_names import addresses_by_name, name_of
 from search.answering import Answering
 from search.asker import as_list, hits_above
-from search.conditions import note_on_conditions
-from search.explain import add_sentences
-from search.families import FOLDED_DEPTH, families, words_of_passage
-from search.fusion import CosineStatistics
-from search.hits import Hit, Hits, family_members, in_index
-from search.newer import Newer, Weights, median_of
-from search.query import Query, as_query
-from search.rerank import rerank
+from search.hits.explain import add_sentences
+from search.hits.hits import Hit, Hits, family_members, in_index
+from search.hits.rerank import rerank
+from search.query.conditions import note_on_conditions
+from search.query.newer import Newer, Weights, median_of
+from search.query.query import Query, as_query
+from search.ranking.families import FOLDED_DEPTH, families, words_of_passage
+from search.ranking.fusion import CosineStatistics
 from search.searcher import Searcher
 
 

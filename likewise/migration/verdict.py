@@ -30,8 +30,8 @@ from indexer.stores.reading.store import Store
 from likewise.evaluation.measures import Qrels, evaluate
 from likewise.evaluation.significance import estimate_averages
 from search.answering import Answering
-from search.hits import Hits
-from search.query import Query
+from search.hits.hits import Hits
+from search.query.query import Query
 
 HITS = 10
 

@@ -9,7 +9,7 @@ from indexer.filters.tree import Where
 from indexer.stores.port import Passage, Sort
 from indexer.stores.reading.snapshot import Snapshot
 from likewise.service.middles import middles
-from search.hits import Hit, Hits
+from search.hits.hits import Hit, Hits
 
 SAMPLED_PASSAGES = 1000
 """Number of passages among which central ones are looked for."""

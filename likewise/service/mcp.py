@@ -38,8 +38,8 @@ from likewise.service.served import (
     ServedTogether,
     client_deadline,
 )
-from search.hits import Hit, Hits
-from search.query import Mode, Query
+from search.hits.hits import Hit, Hits
+from search.query.query import Mode, Query
 
 MAX_ANSWER_BYTES = 9_500
 """Maximum bytes of an answer as JSON. Clients get the answer twice, as an object and as indented text: together fewer

@@ -6,7 +6,7 @@ import re
 
 from indexer.passages.cut import visible_parts
 from indexer.stores.port import Passage
-from search.explain import sentences
+from search.hits.explain import sentences
 from search.searcher import Searcher
 
 QUESTIONS = 3

@@ -22,9 +22,9 @@ from indexer.stores.addresses.open import is_uri
 from indexer.stores.port import FieldValues, Info
 from likewise.federation.several_indexes import answer_together
 from likewise.service.question_language import other_language
-from search.hits import Hits
+from search.hits.hits import Hits
 from search.lanes import Overloaded
-from search.query import Mode, Query
+from search.query.query import Mode, Query
 from search.searcher import Searcher
 from search.timings import Timings
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
 
     from likewise.evaluation.measures import Evaluation, Qrels, Run
-    from search.query import Mode
+    from search.query.query import Mode
 
 
 @click.command(cls=options.IndexCommand)

@@ -37,7 +37,7 @@ def tune(
     from likewise.evaluation.tune import tune as learn_words_bias
     from likewise.shell.terminal.progress import Console
     from search.answering import Answering
-    from search.fusion import words_bias
+    from search.ranking.fusion import words_bias
     from search.searcher import Searcher
 
     texts = read_queries(queries)

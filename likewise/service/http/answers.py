@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from indexer.records import Document
-from search.hits import Hits
+from search.hits.hits import Hits
 
 
 class _Answer(BaseModel):

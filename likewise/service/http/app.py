@@ -60,9 +60,9 @@ from likewise.service.http.rerank import rerank as rerank_documents
 from likewise.service.mcp import make_mcp_server
 from likewise.service.overview import questions_to_try
 from likewise.service.served import CLIENT_DEADLINE, ServedIndex, ServedIndexes, ServedTogether, client_deadline
-from search.hits import HIT_MEMBERS, Hits
+from search.hits.hits import HIT_MEMBERS, Hits
 from search.lanes import DATABASE_THREADS, SEARCH_THREADS
-from search.query import SENT_MEMBERS, Query
+from search.query.query import SENT_MEMBERS, Query
 
 if TYPE_CHECKING:
     from indexer.encoders.torch.cross_encoder import CrossEncoderScorer

@@ -25,8 +25,8 @@ from likewise.service.http import limits
 from likewise.service.http.maps import MAX_CORNERS, MAX_TITLES
 from likewise.service.http.problems import Problem
 from likewise.service.served import MAX_HITS
-from search.hits import HIT_MEMBERS
-from search.query import Mode
+from search.hits.hits import HIT_MEMBERS
+from search.query.query import Mode
 
 _JSON_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 

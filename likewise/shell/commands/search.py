@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from likewise.shell.hits.context import Surroundings
-    from search.hits import Hit, Hits
-    from search.query import Mode, Query
+    from search.hits.hits import Hit, Hits
+    from search.query.query import Mode, Query
     from search.searcher import Searcher
 
 
@@ -136,7 +136,7 @@ def search(
     likewise search --index papers.index --index notes.index "how do vaccines work"
     """
     from likewise.shell.arguments.default_index import names_index
-    from search.query import Query
+    from search.query.query import Query
     from search.searcher import Searcher
 
     if not words and not names_index(path):
@@ -243,7 +243,7 @@ class _Output:
 
 def _answer_lines(indexes: _Indexes, ask: Callable[..., Query], mode: Mode, output: _Output) -> int:
     """Answer the questions of standard input, one per line; return the exit code."""
-    from search.hits import Hits
+    from search.hits.hits import Hits
 
     code = 0
     for number, line in enumerate(sys.stdin.buffer, 1):

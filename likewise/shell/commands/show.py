@@ -14,7 +14,7 @@ from likewise.shell.arguments.options import IndexCommand, complete_path, json_o
 from likewise.shell.terminal.output import say, say_json, shown, warn
 
 if TYPE_CHECKING:
-    from search.query import Mode
+    from search.query.query import Mode
     from search.searcher import Searcher
 
 

@@ -20,7 +20,7 @@ def similar(path: str, uri: str, k: int, where: str | None, fold: bool | None, a
     \b
     likewise similar papers.index notes/bread.txt -k 5
     """
-    from search.query import Query
+    from search.query.query import Query
     from search.searcher import Searcher
 
     with Searcher(path) as searcher:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from search.hits import Hit
+    from search.hits.hits import Hit
     from search.searcher import Searcher
 
 

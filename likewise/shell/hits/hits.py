@@ -16,7 +16,7 @@ from likewise.shell.terminal.terminal import Terminal, link_address, short_path,
 if TYPE_CHECKING:
     from likewise.shell.hits.context import Surroundings
     from likewise.shell.snippets import Snippet
-    from search.hits import Hit, Hits
+    from search.hits.hits import Hit, Hits
 
 _NO_ANSWER = "nothing here seems to answer this: the best hit is no nearer than the best hits of unrelated questions"
 _INDENT = "    "

@@ -16,8 +16,8 @@ from likewise.shell.arguments.options import resolve_where
 from likewise.shell.terminal.output import say, shown, warn
 
 if TYPE_CHECKING:
-    from search.hits import Hit, Hits
-    from search.query import Mode, Query
+    from search.hits.hits import Hit, Hits
+    from search.query.query import Mode, Query
     from search.searcher import Searcher
 
 _HELP = """\
@@ -140,7 +140,7 @@ class Prompt:
             say("no hits to go on from: ask a question")
 
     def _change_mode(self, _: str) -> None:
-        from search.query import Mode
+        from search.query.query import Mode
 
         modes: tuple[Mode, ...] = get_args(Mode)
         self._mode = modes[(modes.index(self._mode) + 1) % len(modes)]

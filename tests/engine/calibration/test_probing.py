@@ -13,7 +13,7 @@ import pytest
 from indexer.calibration.probe import MAX_PSEUDO_QUESTIONS, probe
 from indexer.settings import MIN_PSEUDO_QUESTIONS, Probed
 from indexer.stores.port import Passage
-from search.fusion import probed_words_bias, words_weight
+from search.ranking.fusion import probed_words_bias, words_weight
 
 SUBJECTS = [f"subject{number}" for number in range(60)]
 

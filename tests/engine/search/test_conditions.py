@@ -13,7 +13,7 @@ from indexer import Document, Index
 from indexer.errors import BadInput
 from indexer.stores.words.exact import exact_words, places
 from search import Query, Searcher
-from search.conditions import read_conditions
+from search.query.conditions import read_conditions
 
 NONE: list[str] = []
 

@@ -16,7 +16,14 @@ from indexer import Document, Index
 from indexer.settings import Probed
 from indexer.stores.reading.candidates import best_passages
 from search import Searcher
-from search.fusion import CosineStatistics, fuse, mean_with_best, probed_words_bias, unread_words_bias, words_weight
+from search.ranking.fusion import (
+    CosineStatistics,
+    fuse,
+    mean_with_best,
+    probed_words_bias,
+    unread_words_bias,
+    words_weight,
+)
 
 
 def test_a_score_is_the_convex_combination_and_the_sum_of_its_contributions() -> None:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indexer.stores.words.analysis import UNSPACED, Analysis
-from search import marks
-from search.marks import QuestionWords
+from search.hits import marks
+from search.hits.marks import QuestionWords
 
 
 def marked(text: str, question: str, language: str = "en") -> list[str]:

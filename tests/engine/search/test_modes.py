@@ -19,7 +19,7 @@ from indexer.errors import BadInput, NothingKnown
 from indexer.stores.addresses.open import open_store
 from indexer.stores.port import Unit
 from search import Searcher
-from search.fusion import CosineStatistics, words_weight
+from search.ranking.fusion import CosineStatistics, words_weight
 
 WORDS = [f"{first}{second}" for first in ("ban", "riv", "moo", "sta", "flo") for second in ("kle", "tor", "mig", "sul")]
 

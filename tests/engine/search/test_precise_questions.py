@@ -26,9 +26,9 @@ from indexer import Document, Index
 from indexer.stores.port import Condition, Unit
 from indexer.stores.words.exact import exact_words
 from search import Query, Searcher
-from search.examples import QUESTION_WEIGHT, UNLIKED_WEIGHT
-from search.fusion import fuse, words_weight
-from search.query import Mode
+from search.query.examples import QUESTION_WEIGHT, UNLIKED_WEIGHT
+from search.query.query import Mode
+from search.ranking.fusion import fuse, words_weight
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 DIMENSIONS, DOCUMENTS = 6, 45
@@ -292,7 +292,8 @@ def test_hits_are_those_of_brute_force(
         assert {(each.words, each.excluded) for each in query.conditions} == {
             (each.words, each.excluded) for each in conditions
         }
-        monkeypatch.setattr("search.modes.CANDIDATES", 6 if query.newer else 100)  # ranking by age widens the search
+        # Ranking by age widens the search.
+        monkeypatch.setattr("search.ranking.modes.CANDIDATES", 6 if query.newer else 100)
         hits, expected = searcher.answer(query), oracle.answer(query, conditions)
         families = expected.families[: query.k]
         assert (hits.matched, len(hits)) == (expected.matched, len(families)), query

@@ -11,7 +11,7 @@ import pytest
 from indexer import BadInput, FilterError, FilterSyntaxError
 from indexer.filters.tree import And, Compare
 from search import Query
-from search.query import SENT_MEMBERS
+from search.query.query import SENT_MEMBERS
 
 
 @pytest.mark.parametrize(

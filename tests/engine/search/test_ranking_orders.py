@@ -17,7 +17,7 @@ from engine.stores.suite.suite import ENGINES
 
 from indexer import BadInput, Document, FilterError, Index, UnknownField, UnknownUri
 from search import Hits, Query, Searcher
-from search.families import families, words_of, words_of_passage
+from search.ranking.families import families, words_of, words_of_passage
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 DIMENSIONS, DOCUMENTS = 6, 70
@@ -146,7 +146,7 @@ def test_mails_of_one_template_are_one_family_unless_both_have_another_number() 
 
 
 def test_a_ranking_that_stops_early_is_not_exact(searcher: Searcher, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("search.ranker.MAX_DEPTH", 8)
+    monkeypatch.setattr("search.ranking.ranker.MAX_DEPTH", 8)
     vector = [1.0, *[0.5] * (DIMENSIONS - 1)]
     early = searcher.search_vector(vector, 4)
     assert early.exact

@@ -244,7 +244,7 @@ def test_a_field_that_goes_while_documents_are_listed_holds_for_no_document(tmp_
 
 def test_words_are_marked_when_somebody_looks(searcher: Searcher, monkeypatch: pytest.MonkeyPatch) -> None:
     marked: list[str] = []
-    from search.marks import QuestionWords
+    from search.hits.marks import QuestionWords
 
     real = QuestionWords.mark
 

@@ -13,7 +13,7 @@ from opened import snapshot_of, writer_of
 from indexer import Document, Index
 from indexer.errors import BadInput
 from indexer.stores.words.analysis import LANGUAGES, Analysis, characters, code
-from search.marks import QuestionWords
+from search.hits.marks import QuestionWords
 
 
 def found(tmp_path: Path, texts: list[str], question: str, language: str = "en") -> list[int]:

@@ -14,8 +14,8 @@ import pytest
 from indexer import Document, Index
 from likewise.evaluation.measures import evaluate, read_qrels, read_queries
 from search import Query, Searcher
-from search.conditions import read_conditions
-from search.query import Mode
+from search.query.conditions import read_conditions
+from search.query.query import Mode
 
 
 @pytest.fixture

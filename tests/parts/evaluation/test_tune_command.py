@@ -16,8 +16,8 @@ from indexer.errors import BadInput
 from indexer.stores.port import Candidates
 from likewise.evaluation.measures import Qrels
 from likewise.evaluation.tune import WORDS_BIASES, tune
-from search.fusion import words_bias
-from search.modes import ScoredCandidates
+from search.ranking.fusion import words_bias
+from search.ranking.modes import ScoredCandidates
 
 
 def candidates(random: np.random.Generator, answer: int) -> ScoredCandidates:

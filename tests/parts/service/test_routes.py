@@ -31,8 +31,8 @@ from likewise.service.http.access_log import AccessLog
 from likewise.service.http.metrics import forget_ended_workers
 from likewise.service.served import _answer
 from search import Query, Searcher
-from search.hits import HIT_MEMBERS
-from search.marks import QuestionWords
+from search.hits.hits import HIT_MEMBERS
+from search.hits.marks import QuestionWords
 
 SEARCH = "/v1/indexes/papers/search"
 DOCUMENT = "/v1/indexes/papers/document"

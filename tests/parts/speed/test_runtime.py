@@ -30,8 +30,8 @@ from likewise.speed.compilation import export, graph
 from likewise.speed.compilation.export import compile_encoder, compile_in_cache
 from likewise.speed.compilation.graph import NotCompilable
 from likewise.speed.runtime_rule import REPAYING_TEXTS, choose_runtime
-from search.explain import add_sentences
-from search.hits import Hit
+from search.hits.explain import add_sentences
+from search.hits.hits import Hit
 
 TEXTS = [f"dogs watch river number {number}" for number in range(64)]
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from indexer.stores.port import Candidates
 from indexer.stores.reading.snapshot import Snapshot
-from search.fusion import CANDIDATES, Scores, fuse, mean_with_best, words_weight
-from search.plan import Plan
+from search.ranking.fusion import CANDIDATES, Scores, fuse, mean_with_best, words_weight
+from search.ranking.plan import Plan
 
 Ids = NDArray[np.int64]
 

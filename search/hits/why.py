@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from indexer.passages.cut import titled_text
 from indexer.stores.port import Condition, Conditions, Passage
 from indexer.stores.words.exact import places
-from search.marks import QuestionWords, visible_places
+from search.hits.marks import QuestionWords, visible_places
 
 if TYPE_CHECKING:
-    from search.hits import Hit
+    from search.hits.hits import Hit
 
 
 def reasons(

@@ -16,9 +16,6 @@ NEAR = 0.7
 FOLDED_DEPTH = 2
 """Number of hits that are ranked at first for each family that is asked for."""
 
-MAX_LISTED = 100
-"""Maximum uris that a hit lists of its family."""
-
 _ROWS = {"csv", "tsv"}
 """Formats whose documents are rows of a table."""
 

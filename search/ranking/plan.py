@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from indexer.filters.tree import Where
 from indexer.records import Vector
 from indexer.stores.port import Ranking
-from search.fusion import CosineStatistics
-from search.newer import Weights
-from search.query import Mode, Query
+from search.query.newer import Weights
+from search.query.query import Mode, Query
+from search.ranking.fusion import CosineStatistics
 
 
 @dataclass(frozen=True, slots=True)

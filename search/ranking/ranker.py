@@ -8,10 +8,10 @@ import numpy as np
 
 from indexer.stores.port import Passage, Ranking
 from indexer.stores.reading.snapshot import Snapshot
-from search.families import FOLDED_DEPTH, families, words_of_passage
-from search.modes import Ranked, rank_units
-from search.newer import Weights
-from search.plan import Plan
+from search.query.newer import Weights
+from search.ranking.families import FOLDED_DEPTH, families, words_of_passage
+from search.ranking.modes import Ranked, rank_units
+from search.ranking.plan import Plan
 
 MAX_DEPTH = 10_000
 """Minimum units among which the newest are looked for before a ranking gives up being exact. With a half-life much

@@ -17,15 +17,17 @@ from indexer.indexing.batches import broken_at
 from indexer.records import Vector
 from indexer.stores.port import Conditions, Unit
 from indexer.stores.vectors import unit_rows
-from search.conditions import read_conditions
-from search.examples import read_uris
-from search.newer import Newer
-from search.rerank import DEPTH
+from search.query.conditions import read_conditions
+from search.query.examples import read_uris
+from search.query.newer import Newer
 
 if TYPE_CHECKING:
     from indexer.encoders.torch.cross_encoder import Scorer
 
 Mode = Literal["dense", "words", "hybrid"]
+
+RERANK_DEPTH = 50
+"""Number of hits that a reranker scores; k if this is more."""
 
 SENT_MEMBERS = (
     *("k", "passages", "min_score", "exact", "explain", "vector", "like", "unlike", "fold", "newer", "literal"),
@@ -77,7 +79,7 @@ class Query:
     min_score: float | None = None
     exact: bool = False
     rerank: str | Scorer | None = None
-    rerank_depth: int = DEPTH
+    rerank_depth: int = RERANK_DEPTH
     explain: bool = False
     vector: NDArray[np.floating] | Sequence[float] | None = field(default=None, compare=False)
     like: Sequence[str] = ()

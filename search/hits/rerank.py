@@ -10,13 +10,10 @@ import numpy as np
 from indexer.encoders.torch.cross_encoder import Scorer
 from indexer.errors import BadInput
 from indexer.passages.cut import titled_text
-from search.hits import Hits
+from search.hits.hits import Hits
 
 _FIRST_RANKING = ("cosine", "bm25", "weights", "contributions", "newer")
 """Members of `Hit.why` that explain the first ranking's score; they move under the name "first"."""
-
-DEPTH = 50
-"""Number of hits that are scored again; k if this is more."""
 
 
 def rerank(hits: Hits, scorer: str | Scorer, question: str, k: int) -> Hits:

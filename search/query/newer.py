@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Self, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from indexer.errors import BadInput, FilterError, UnknownField, count_of
 from indexer.filters.dates import Unit, before_now
@@ -16,7 +17,6 @@ from indexer.filters.tree import COLUMNS, Exists, Where, one_line
 from indexer.stores.fields.field_types import FieldTypes, check_filter
 from indexer.stores.port import Ids
 from indexer.stores.reading.snapshot import Snapshot
-from search.fusion import Scores
 
 _FORM = re.compile(rf"(\d{{1,5}})({'|'.join(get_args(Unit))})(?::(.+))?", re.DOTALL)
 
@@ -98,7 +98,7 @@ class Weights:
     """
 
     documents: Ids
-    weights: Scores
+    weights: NDArray[np.float64]
     undated_weight: float | None
     undated: int
     field: str
@@ -117,7 +117,7 @@ class Weights:
     def _weight_of_others(self) -> float:
         return 1.0 if self.undated_weight is None else self.undated_weight
 
-    def of(self, documents: Ids) -> Scores:
+    def of(self, documents: Ids) -> NDArray[np.float64]:
         """Return the weight of each document (n,)."""
         if not len(self.documents):
             return np.full(len(documents), self._weight_of_others)
@@ -130,7 +130,7 @@ class Weights:
         return max(float(self.weights.max(initial=0.0)), self._weight_of_others if self.undated else 0.0)
 
 
-def median_of(weights: Sequence[Scores]) -> float | None:
+def median_of(weights: Sequence[NDArray[np.float64]]) -> float | None:
     """Return the median of the weights of all dated documents, of one index or of several; None without any."""
     every = np.concatenate([*weights, np.empty(0)])
     return float(np.median(every)) if len(every) else None

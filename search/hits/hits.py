@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, overload
 
 from indexer.stores.port import Passage
-from search.families import MAX_LISTED
+
+MAX_LISTED = 100
+"""Maximum uris that a hit lists of its family."""
 
 
 class _MadeWhenRead:

@@ -13,7 +13,7 @@ from indexer.errors import NothingKnown
 from indexer.passages.cut import visible_parts
 from indexer.passages.sentences import sentence_ends
 from indexer.records import Vector
-from search.hits import Hit
+from search.hits.hits import Hit
 
 
 def add_sentences(hits: Sequence[Hit], encoder: Encoder, question: Vector) -> list[Hit]:

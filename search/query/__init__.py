@@ -1,0 +1,1 @@
+"""A question, and what can be in it: conditions, a filter, examples, and newer documents first."""
