@@ -41,6 +41,7 @@ from benchmarks.machine import machine
 from indexer.ledger import Code
 from indexer.sources import Entry, ReadOptions, open_sources, read
 from indexer.sources.formats import FORMATS, TEXT
+from indexer.stores.addresses.open import holds_store
 
 ROOT = Path(__file__).parents[1]
 _WORD = re.compile(r"\w+")
@@ -327,7 +328,9 @@ def missing_words(expected: str, text: str) -> Counter[str]:
 def compare(path: Path, options: ReadOptions, results: dict[str, Result]) -> None:
     """Compare one file, and count it under its format."""
     entries = [
-        entry for source in open_sources([str(path)], options) for entry in read(source, options, lambda _: None)
+        entry
+        for source in open_sources([str(path)], options, holds_store)
+        for entry in read(source, options, lambda _: None)
     ]
     documents = [entry.document for entry in entries if entry.document is not None]
     kind = (documents[0].format if documents else None) or path.suffix[1:].lower()

@@ -17,6 +17,7 @@ from benchmarks.machine import machine
 from indexer import Document, Index, load_encoder
 from indexer.passages.cut import PassageSettings, cut, embedded_texts
 from indexer.sources import ReadOptions, open_sources, read
+from indexer.stores.addresses.open import holds_store
 
 DOCUMENTS = 2000
 TURNS = 3
@@ -25,7 +26,7 @@ TURNS = 3
 def documents() -> list[Document]:
     root = os.environ.get("LIKEWISE_EVAL_DATA")
     source = str(Path(root) / "data" / "scifact" / "corpus.jsonl") if root else "data/collection"
-    (opened,) = open_sources([source], ReadOptions())
+    (opened,) = open_sources([source], ReadOptions(), holds_store)
     found = (entry.document for entry in read(opened, ReadOptions(), lambda _: None))
     return [document for document in found if document is not None][:DOCUMENTS]
 

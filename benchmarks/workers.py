@@ -35,6 +35,7 @@ from indexer.indexing.ingest import Run
 from indexer.listener import Commit, Listener
 from indexer.records import Span
 from indexer.sources import ReadOptions, open_sources
+from indexer.stores.addresses.open import holds_store
 from likewise.shell.indexing.runs import limit_arenas
 from likewise.workers import ProcessWorkers
 
@@ -107,7 +108,7 @@ def driver(address: str, documents: int, passages: int, words: int) -> dict[str,
         options = ReadOptions()
         began, processor = time.perf_counter(), time.process_time()
         with core.writer() as writer:
-            Run(core, writer, options).feed(open_sources([str(source)], options))
+            Run(core, writer, options).feed(open_sources([str(source)], options, holds_store))
         return {
             "per_second": documents / (memory.last - began),
             "processor_ms": 1000 * (time.process_time() - processor) / documents,

@@ -25,6 +25,7 @@ from indexer.encoders import registry
 from indexer.encoders.recipes.recipe import RecipeSpec
 from indexer.records import KnownFile
 from indexer.sources import Entry, ReadOptions, open_sources, read
+from indexer.stores.addresses.open import holds_store
 
 pytest_plugins = ["tiny_models"]
 
@@ -172,7 +173,7 @@ def collect() -> Callable[..., list[Entry]]:
 
     def run(*arguments: Path | str, known: dict[str, KnownFile] | None = None, **options: Any) -> list[Entry]:
         settings = ReadOptions(**options)
-        sources = open_sources([str(argument) for argument in arguments], settings)
+        sources = open_sources([str(argument) for argument in arguments], settings, holds_store)
         return [entry for source in sources for entry in read(source, settings, (known or {}).get)]
 
     return run

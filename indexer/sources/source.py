@@ -15,7 +15,7 @@ from indexer.sources.entry import ReadOptions
 from indexer.sources.globs import Globs, parse_glob
 from indexer.sources.ignores import IGNORE_FILES, Ignores, reason_to_ignore
 from indexer.sources.maildir import gone_message_paths, is_maildir, maildir_of, message_files, renamed_message
-from indexer.sources.walk import Walk, WalkedFile, is_own_output, special_kind, walked
+from indexer.sources.walk import IsIndex, Walk, WalkedFile, is_own_output, special_kind, walked
 
 STDIN = "-"
 
@@ -28,8 +28,8 @@ class Source:
         root: absolute path of the file or folder (of a glob, the folder before its wildcards), "-" for stdin.
     """
 
-    def __init__(self, argument: str, root: str, pattern: str, options: ReadOptions) -> None:
-        self.argument, self.root = argument, root
+    def __init__(self, argument: str, root: str, pattern: str, options: ReadOptions, is_index: IsIndex) -> None:
+        self.argument, self.root, self._is_index = argument, root, is_index
         parts = takewhile(lambda part: part != "**", pattern.split("/"))
         self._parts = [parse_glob("/" + part) for part in parts if part]
         self._pattern = Globs(["/" + pattern]) if pattern else None
@@ -86,7 +86,7 @@ class Source:
             return
         filtered = self._pattern is not None or self._glob is not None
         wanted, reaches = self._wanted if filtered else None, self._reaches if self._parts else None
-        walk = Walk(self.root, self._claimed, wanted, reaches, ignore=self._ignore)
+        walk = Walk(self.root, self._claimed, wanted, reaches, self._is_index, ignore=self._ignore)
         self.folders = walk.folders
         for file in walk.run():
             if claim and self._files_read is not None:
@@ -133,8 +133,11 @@ def _refuse_name(file: WalkedFile) -> WalkedFile:
     return file if name == file.path else WalkedFile(name, None, "failed", Code.NAME_NOT_UTF_8())
 
 
-def open_sources(arguments: Sequence[str], options: ReadOptions) -> list[Source]:
+def open_sources(arguments: Sequence[str], options: ReadOptions, is_index: IsIndex) -> list[Source]:
     """Resolve SOURCE arguments in the order given. An argument that is given twice is resolved once.
+
+    Args:
+        is_index: recognizes the folders of indexes, which are left out. Pass `holds_store` of the stores.
 
     Raises:
         SourceError: a path does not exist or a pattern matches nothing. The error names all of them, and nothing was
@@ -145,7 +148,7 @@ def open_sources(arguments: Sequence[str], options: ReadOptions) -> list[Source]
     globs = False
     for argument in arguments:
         root, pattern = _resolve(argument)
-        source = Source(argument, root, pattern, options)
+        source = Source(argument, root, pattern, options, is_index)
         if (root, pattern) in sources:
             continue
         if not argument or (root != STDIN and not _exists(root)) or (pattern and not any(source.files())):

@@ -18,7 +18,9 @@ from indexer.ledger import NO_REASON, Code, Reason
 from indexer.sources.entry import EntryState
 from indexer.sources.ignores import IGNORE_FILES, Ignores, add_folder, enclosing, reason_to_ignore
 from indexer.sources.maildir import is_empty, is_maildir, is_tmp_of_maildir, ledger_path, maildir_of
-from indexer.stores.addresses.open import holds_store
+
+IsIndex = Callable[[Collection[str]], bool]
+"""Returns whether a folder with files of these names is an index, whose files are not documents."""
 
 
 @dataclass(slots=True)
@@ -110,6 +112,7 @@ class Walk:
         claimed: Container[str],
         wanted: Callable[[str], bool] | None,
         reaches: Callable[[str], bool] | None,
+        is_index: IsIndex,
         *,
         ignore: bool,
     ) -> None:
@@ -120,10 +123,12 @@ class Walk:
             claimed: paths that other SOURCEs name and read.
             wanted: returns whether a file belongs to the SOURCE, by its path below root; None for all files.
             reaches: returns whether a folder can hold wanted files, by its path below root; None for all folders.
+            is_index: recognizes the folders of indexes, which are left out.
             ignore: leave out what the rules of ignores.py name.
         """
         self.root, self.real_root = root, os.path.realpath(root)
         self.claimed, self.wanted, self.reaches, self.ignore = claimed, wanted, reaches, ignore
+        self.is_index = is_index
         self.folders: dict[str, Ignores | None] = {}
         self.outputs = _own_outputs()
         self.root_length = len(root.rstrip(os.sep)) + 1
@@ -146,7 +151,7 @@ class Walk:
                 with os.scandir(folder) as listing:
                     entries = sorted(listing, key=_NAME)
                 names = {entry.name for entry in entries}
-                if holds_store(names):
+                if self.is_index(names):
                     yield WalkedFile(folder, None, "skipped", Code.AN_INDEX())
                     continue
                 if self.ignore and not names.isdisjoint(IGNORE_FILES):

@@ -7,6 +7,7 @@ from pathlib import Path
 from indexer.errors import BadInput
 from indexer.records import Document
 from indexer.sources import ReadOptions, open_sources, read
+from indexer.stores.addresses.open import holds_store
 from likewise.evaluation.records import read_text
 
 _RECORDS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv")
@@ -29,7 +30,7 @@ def read_documents(path: Path, text_field: str | None = None) -> list[Document]:
     else:
         options = ReadOptions(text_field=text_field)
         documents, skipped = [], ""
-        for source in open_sources([str(path)], options):
+        for source in open_sources([str(path)], options, holds_store):
             for entry in read(source, options, lambda file: None):
                 if entry.state == "failed":
                     raise BadInput(f"{path}: {entry.reason.text()}")

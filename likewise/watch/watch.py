@@ -21,7 +21,7 @@ from indexer.indexing.core import IndexCore
 from indexer.indexing.runs import Outcome, index_sources
 from indexer.listener import Commit, Listener
 from indexer.sources import ReadOptions, Source, open_sources
-from indexer.stores.addresses.open import is_uri
+from indexer.stores.addresses.open import holds_store, is_uri
 from indexer.stores.reading.store import Writer
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class Watch:
     def scan(self) -> None:
         """Begin to listen, and run once over the sources."""
         self._told_before, self._told = self._told, set()
-        groups = [(options, open_sources(arguments, options)) for options, arguments in self._groups]
+        groups = [(options, open_sources(arguments, options, holds_store)) for options, arguments in self._groups]
         self._sources = [source for _, sources in groups for source in sources]
         # Each source is walked to its end, because the walk also finds the folders to listen to.
         counts = [sum(file.status is not None for file in source.files()) for source in self._sources]

@@ -24,6 +24,7 @@ from indexer import Index
 from indexer.indexing.core import IndexCore
 from indexer.indexing.runs import index_sources
 from indexer.sources import ReadOptions, open_sources
+from indexer.stores.addresses.open import holds_store
 from search import Searcher
 from word_encoder import WordEncoder
 
@@ -35,7 +36,7 @@ Path("texts/rows.csv").write_text("id,text,year\\nriver,The water of the river r
 Path("texts/page.pdf").write_bytes(b"%PDF-1.7 page")
 Index.create("x.index", encoder).close()
 with IndexCore.open("x.index", encoder) as core, core.writer() as writer:
-    outcome = index_sources(core, writer, [(ReadOptions(), open_sources(["texts"], ReadOptions()))])
+    outcome = index_sources(core, writer, [(ReadOptions(), open_sources(["texts"], ReadOptions(), holds_store))])
 print(outcome.summary.indexed, outcome.summary.skipped)
 with core.store.snapshot() as snapshot:
     print(*(row.reason.text() for row in snapshot.ledger() if row.state == "skipped"))

@@ -131,6 +131,7 @@ def index_command(
     # vectors: the options that VectorOptions takes under the same names.
     from indexer.sources import ReadOptions, open_sources
     from indexer.sources.source import STDIN
+    from indexer.stores.addresses.open import holds_store
     from likewise.shell.arguments.configuration import read_extractors
     from likewise.shell.indexing.runs import RunOptions, run_and_report
     from likewise.shell.indexing.vector_options import VectorOptions
@@ -148,7 +149,7 @@ def index_command(
         ignore=not no_ignore,
         extractors=read_extractors(),
     )
-    opened = open_sources(sources, read_options)
+    opened = open_sources(sources, read_options, holds_store)
     bare = [source.argument for source in opened if source.argument != "-" and not any(source.files())]
     if len(bare) == len(opened) and not prune:
         raise BadInput(f"{', '.join(bare)}: no file to read{' that --glob lets through' if glob else ''}")

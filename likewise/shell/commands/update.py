@@ -51,7 +51,7 @@ def update(
     likewise update papers.index
     """
     from indexer.sources import open_sources
-    from indexer.stores.addresses.open import open_store
+    from indexer.stores.addresses.open import holds_store, open_store
     from likewise.shell.arguments.configuration import read_extractors
     from likewise.shell.indexing.runs import RunOptions, recorded_groups, run_and_report
     from likewise.shell.indexing.vector_options import VectorOptions
@@ -78,7 +78,7 @@ def update(
         for options, names in recorded_groups(path, recorded, read_extractors())
     ]
     try:
-        opened = [(options, open_sources(names, options)) for options, names in rereading]
+        opened = [(options, open_sources(names, options, holds_store)) for options, names in rereading]
     except SourceError as error:
         forget_it = f"likewise update {quoted(path)} --forget SOURCE"
         raise SourceError(f"{in_shell(error)}, or leave out what is gone for good: {forget_it}") from error

@@ -13,6 +13,7 @@ from indexer.sources import Source, open_sources
 from indexer.sources.formats import Program, is_read_alike
 from indexer.sources.recorded import groups
 from indexer.sources.walk import nearest_above
+from indexer.stores.addresses.open import holds_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +124,9 @@ def _open_each(sources: Sequence[RecordedSource]) -> tuple[list[Source], list[st
         existing = []
         for name in names:
             try:
-                open_sources([name], options)
+                open_sources([name], options, holds_store)
                 existing.append(name)
             except SourceError:
                 missing.append(name)
-        opened += open_sources(existing, options)
+        opened += open_sources(existing, options, holds_store)
     return opened, missing

@@ -23,7 +23,7 @@ from indexer.languages.models import reads_english_alone
 from indexer.languages.notes import other_language_note, unread_note, word_language
 from indexer.listener import Listener
 from indexer.sources import ReadOptions, open_sources
-from indexer.stores.addresses.open import create_store
+from indexer.stores.addresses.open import create_store, holds_store
 
 GERMAN = "Die alten Häuser der Stadt stehen seit vielen Jahren am Fluss, und niemand weiß, wer sie gebaut hat."
 FRENCH = "Les vieilles maisons de la ville sont au bord de la rivière depuis longtemps, et personne ne les a achetées."
@@ -176,7 +176,7 @@ def test_one_long_file_at_the_beginning_does_not_decide_alone(tmp_path: Path) ->
         (tmp_path / "files" / f"notiz{number}.txt").write_text(f"{number}. {GERMAN}")
     options = ReadOptions()
     with Index.create(tmp_path / "x.index", WordEncoder()) as index, store_of(index).writer() as writer:
-        Run(index._core, writer, options).feed(open_sources([str(tmp_path / "files")], options))
+        Run(index._core, writer, options).feed(open_sources([str(tmp_path / "files")], options, holds_store))
         assert (index.settings.language, index.settings.language_open) == ("de", False)
         assert matched(index, "Haus") == 20
 
@@ -184,7 +184,9 @@ def test_one_long_file_at_the_beginning_does_not_decide_alone(tmp_path: Path) ->
 def test_a_run_of_one_long_file_decides_the_language(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(f"{GERMAN} " * 200)
     with Index.create(tmp_path / "x.index", WordEncoder()) as index, store_of(index).writer() as writer:
-        Run(index._core, writer, ReadOptions()).feed(open_sources([str(tmp_path / "a.txt")], ReadOptions()))
+        Run(index._core, writer, ReadOptions()).feed(
+            open_sources([str(tmp_path / "a.txt")], ReadOptions(), holds_store)
+        )
         assert (index.settings.language, index.settings.language_open) == ("de", False)
 
 

@@ -13,6 +13,7 @@ import pytest
 from indexer.errors import SourceError
 from indexer.sources import Entry, ReadOptions, open_sources
 from indexer.sources.globs import Globs, parse_glob
+from indexer.stores.addresses.open import holds_store
 
 NAMES = ("a", "b", "ab", "ba", "a-b", "aab", "a.b", "-", "*", "[", "]", "c", "1", "a*b")
 PIECES = ("a", "b", "ab", "-", ".", "/", "*", "**", "***", "?", "[ab]", "[!a]", "[^b]", "[a-c]", "[]a]", "[[:alpha:]]")
@@ -42,8 +43,8 @@ def test_a_link_that_leads_nowhere_matches_only_its_own_name(tmp_path: Path) -> 
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     for pattern in ("nosuch*", "*.txt", "real/*.md", "**/*.md"):
         with pytest.raises(SourceError, match="no file that matches"):
-            open_sources([f"{tmp_path}/{pattern}"], ReadOptions())
-    (source,) = open_sources([f"{tmp_path}/brok*"], ReadOptions())
+            open_sources([f"{tmp_path}/{pattern}"], ReadOptions(), holds_store)
+    (source,) = open_sources([f"{tmp_path}/brok*"], ReadOptions(), holds_store)
     found = [(each.path, each.reason.text()) for each in source.files()]
     assert found == [(str(tmp_path / "broken"), "a link that leads nowhere")]
 
@@ -52,7 +53,7 @@ def test_a_pattern_goes_through_a_link_to_a_folder(tmp_path: Path) -> None:
     (tmp_path / ".store").mkdir()
     (tmp_path / ".store" / "a.txt").write_text("text")
     (tmp_path / "link").symlink_to(tmp_path / ".store")
-    (source,) = open_sources([f"{tmp_path}/*/a.txt"], ReadOptions())
+    (source,) = open_sources([f"{tmp_path}/*/a.txt"], ReadOptions(), holds_store)
     assert [each.path for each in source.files() if each.status] == [str(tmp_path / "link" / "a.txt")]
 
 

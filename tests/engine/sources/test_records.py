@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from indexer.sources import Entry, ReadOptions, open_sources, read
+from indexer.stores.addresses.open import holds_store
 
 Collect = Callable[..., list[Entry]]
 
@@ -170,7 +171,7 @@ def test_files_of_records_are_streamed(tmp_path: Path, collect: Collect, name: s
             text = f"{number} " * 1500
             file.write(f"{number},{text}\n" if name == "r.csv" else json.dumps({"id": number, "text": text}) + "\n")
     size = path.stat().st_size
-    (source,) = open_sources([str(path)], ReadOptions(max_file_mb=1))
+    (source,) = open_sources([str(path)], ReadOptions(max_file_mb=1), holds_store)
     tracemalloc.start()
     count = sum(entry.state == "read" for entry in read(source, ReadOptions(max_file_mb=1), lambda _: None))
     peak = tracemalloc.get_traced_memory()[1]

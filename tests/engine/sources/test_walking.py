@@ -20,6 +20,7 @@ from indexer.ledger import Code
 from indexer.records import KnownFile, Stamp
 from indexer.sources import Entry, ReadOptions, open_sources, read
 from indexer.sources.ignores import DEFAULT_PATTERNS
+from indexer.stores.addresses.open import holds_store
 
 Collect = Callable[..., list[Entry]]
 
@@ -308,7 +309,7 @@ def test_globs(tmp_path: Path, collect: Collect, pattern: str, expected: list[st
     for name in ("a.md", "x.txt", "docs/b.md", "docs/b.txt", "docs/deep/c.md", ".git/d.md"):
         write(tmp_path / name)
     assert names(collect(tmp_path / pattern), tmp_path) == expected
-    (source,) = open_sources([str(tmp_path / pattern)], ReadOptions())
+    (source,) = open_sources([str(tmp_path / pattern)], ReadOptions(), holds_store)
     covered = [path for path in tmp_path.rglob("*") if path.is_file() and ".git" not in path.parts]
     assert {str(path) for path in covered if source.covers(str(path))} == {str(tmp_path / name) for name in expected}
 
@@ -345,8 +346,8 @@ def test_overlapping_sources_read_each_file_once(tmp_path: Path, collect: Collec
 def test_covers(tmp_path: Path) -> None:
     write(tmp_path / "docs/a.md")
     file, folder, stdin, kept = open_sources(
-        [str(tmp_path / "docs/a.md"), str(tmp_path / "docs"), "-"], ReadOptions()
-    ) + open_sources([str(tmp_path)], ReadOptions(glob=("*.md",)))
+        [str(tmp_path / "docs/a.md"), str(tmp_path / "docs"), "-"], ReadOptions(), holds_store
+    ) + open_sources([str(tmp_path)], ReadOptions(glob=("*.md",)), holds_store)
     a, b, near = (str(tmp_path / name) for name in ("docs/a.md", "docs/x/b.txt", "docs2/a.md"))
     assert [file.covers(path) for path in (a, b, near)] == [True, False, False]
     assert [folder.covers(path) for path in (a, b, near)] == [True, True, False]
@@ -492,7 +493,7 @@ def test_of_a_hundred_thousand_unchanged_files_none_is_opened(tmp_path: Path, mo
         (tmp_path / str(folder)).mkdir()
         for file in range(500):
             (tmp_path / str(folder) / f"{file}.txt").touch()
-    (source,) = open_sources([str(tmp_path)], ReadOptions())
+    (source,) = open_sources([str(tmp_path)], ReadOptions(), holds_store)
     known = {
         found.path: KnownFile(
             Stamp(0, found.status.st_mtime_ns, found.status.st_ino, 2**62), ((found.path, "indexed", ""),)
@@ -513,7 +514,8 @@ def test_of_a_hundred_thousand_unchanged_files_none_is_opened(tmp_path: Path, mo
 def test_the_file_that_takes_the_output_is_left_out(tmp_path: Path) -> None:
     write(tmp_path / "a.txt")
     code = "import sys; from indexer.sources import ReadOptions, open_sources\n"
-    code += f"(source,) = open_sources([{str(tmp_path)!r}], ReadOptions())\n"
+    code += "from indexer.stores.addresses.open import holds_store\n"
+    code += f"(source,) = open_sources([{str(tmp_path)!r}], ReadOptions(), holds_store)\n"
     code += (
         "print([(f.path.rpartition('/')[2], f.reason.text(), f.ignored) for f in source.files()], file=sys.stderr)\n"
     )

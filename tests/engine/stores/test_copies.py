@@ -25,7 +25,7 @@ from indexer.records import Section, Span
 from indexer.settings import Settings
 from indexer.sources import ReadOptions, open_sources
 from indexer.stores.addresses.copying import copy, copy_commit
-from indexer.stores.addresses.open import engine_of, open_store
+from indexer.stores.addresses.open import engine_of, holds_store, open_store
 from indexer.stores.hashes import row_hash
 from indexer.stores.local.disk.lock import WriterLock
 from indexer.stores.local.store import LocalStore
@@ -108,7 +108,7 @@ def test_a_record_comes_back_as_it_was() -> None:
 def _ingested(index: Index, file: Path) -> tuple[int, int]:
     options = ReadOptions()
     with store_of(index).writer() as writer:
-        summary = Run(index._core, writer, options).feed(open_sources((str(file),), options))
+        summary = Run(index._core, writer, options).feed(open_sources((str(file),), options, holds_store))
     return summary.indexed, summary.failed
 
 

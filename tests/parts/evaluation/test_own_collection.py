@@ -10,6 +10,7 @@ from opened import store_of
 from indexer import Index
 from indexer.indexing.ingest import Run
 from indexer.sources import ReadOptions, open_sources
+from indexer.stores.addresses.open import holds_store
 from likewise.evaluation.measures import evaluate, read_qrels, read_queries
 from search import Searcher
 
@@ -22,7 +23,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
     options = ReadOptions()
     index = Index.create(tmp_path_factory.mktemp("own") / "own.index")
     with store_of(index).writer() as writer:
-        summary = Run(index._core, writer, options).feed(open_sources([str(DATA / "collection")], options))
+        summary = Run(index._core, writer, options).feed(open_sources([str(DATA / "collection")], options, holds_store))
     assert (summary.indexed, summary.failed, summary.skipped) == (len(index), 0, 0)
     return index
 

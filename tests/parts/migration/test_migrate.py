@@ -41,7 +41,7 @@ from indexer.listener import Commit, Listener
 from indexer.records import Stamp, Vector
 from indexer.settings import RecordedSource
 from indexer.sources import ReadOptions, open_sources
-from indexer.stores.addresses.open import create_store, open_store
+from indexer.stores.addresses.open import create_store, holds_store, open_store
 from indexer.stores.addresses.side_index import describe_side_index
 from indexer.stores.local import slots
 from indexer.stores.local.disk import failpoint
@@ -286,7 +286,7 @@ def test_runs_leave_the_old_vectors_what_the_new_model_cannot_read(
 
     def run(core: IndexCore) -> set[str]:
         with core.store.writer() as writer:
-            index_sources(core, writer, [(options, open_sources([str(folder)], options))])
+            index_sources(core, writer, [(options, open_sources([str(folder)], options, holds_store))])
         return {Path(uri).name for uri in snapshot_of(core).uris() if uri.startswith("/")}
 
     assert run(main) == {"a.txt", "b.txt", "c.txt"}
@@ -363,7 +363,7 @@ def test_every_sequence_of_writes_and_switches_leaves_the_documents_of_a_dict(  
         changed = {path: text for path, text in texts.items() if is_read(text) and expected.get(path) != (text, None)}
         with now.store.writer() as writer:
             outcome = index_sources(
-                now, writer, [(options, open_sources([str(folder)], options))], prune=prune, yes=True
+                now, writer, [(options, open_sources([str(folder)], options, holds_store))], prune=prune, yes=True
             )
         assert (outcome.summary.indexed, outcome.refused) == (len(changed), None)  # and nothing else is embedded
         expected.update({path: (text, None) for path, text in changed.items()})

@@ -145,9 +145,10 @@ WITHOUT = """
 import sys
 from indexer.errors import LikewiseError
 from indexer.sources import ReadOptions, open_sources, read
+from indexer.stores.addresses.open import holds_store
 
 options = ReadOptions()
-for entry in read(open_sources(sys.argv[1:], options)[0], options, {}.get):
+for entry in read(open_sources(sys.argv[1:], options, holds_store)[0], options, {}.get):
     print(entry.uri.rpartition("/")[2], entry.state, entry.reason.text(), sep="|")
 try:
     from indexer.sources import ExtractorProgram

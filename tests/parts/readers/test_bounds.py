@@ -223,9 +223,10 @@ def test_the_worker_ends_with_its_parent_and_needs_no_main_guard(word: Path, tmp
     script.write_text(
         "import os, sys\n"
         "from indexer.sources import ReadOptions, open_sources, read\n"
+        "from indexer.stores.addresses.open import holds_store\n"
         "from indexer.sources.extractor import EXTRACTOR\n"
         "options = ReadOptions()\n"
-        "(source,) = open_sources([sys.argv[1]], options)\n"
+        "(source,) = open_sources([sys.argv[1]], options, holds_store)\n"
         "states = [entry.state for entry in read(source, options, lambda _: None)]\n"
         "print(*states, EXTRACTOR._worker.process.pid, flush=True)\n"
         "os._exit(0)\n"  # as abruptly as a kill: nothing is cleaned up

@@ -19,6 +19,7 @@ from indexer.passages.cut import PassageSettings, cut, embedded_texts, front_mat
 from indexer.passages.unbroken import unbroken_ranges
 from indexer.sources import ReadOptions, markdown, open_sources, read
 from indexer.sources.entry import entry_of
+from indexer.stores.addresses.open import holds_store
 
 RANDOM = random.Random(24)
 BYTES = RANDOM.randbytes(3000)
@@ -102,7 +103,7 @@ def test_a_file_of_nothing_else_is_skipped(tmp_path: Path) -> None:
     (tmp_path / "key.txt").write_text(f'  "{BASE64}"\n')
     (tmp_path / "mail.txt").write_text(f"{PROSE}\n{LINES}")
     options = ReadOptions()
-    (source,) = open_sources([str(tmp_path)], options)
+    (source,) = open_sources([str(tmp_path)], options, holds_store)
     skipped, read_file = read(source, options, {}.get)
     assert (skipped.state, skipped.reason) == ("skipped", Code.UNBROKEN())
     assert read_file.document is not None
@@ -117,7 +118,7 @@ def test_records_and_messages_have_the_note_too(tmp_path: Path) -> None:
         f"From a@x.org Mon Jan  1 10:00:00 2024\nFrom: a@x.org\nMessage-ID: <b@x.org>\n\n{PROSE}\n\n{LINES}\n"
     )
     options = ReadOptions()
-    (source,) = open_sources([str(tmp_path)], options)
+    (source,) = open_sources([str(tmp_path)], options, holds_store)
     entries = list(read(source, options, {}.get))
     assert [entry.uri.rpartition("/")[2] for entry in entries] == ["a", "b.mbox#b@x.org"]
     for entry in entries:

@@ -576,11 +576,13 @@ def test_nothing_is_listed_of_an_empty_maildir_and_nothing_is_left_to_do_after_p
 _READ = """
 import sys
 from indexer.sources import ReadOptions, extractor, open_sources, read
+from indexer.stores.addresses.open import holds_store
 from likewise.readers.formats import eml
 
 extractor.EXTRACTOR.extract = lambda path, module, most, data: eml.read(data)  # without the worker, to be quick
 options = ReadOptions()
-messages = sum(1 for entry in read(open_sources(sys.argv[1:], options)[0], options, {}.get) if entry.document)
+(source,) = open_sources(sys.argv[1:], options, holds_store)
+messages = sum(1 for entry in read(source, options, {}.get) if entry.document)
 status = open("/proc/self/status").read()
 print(messages, int(status.split("VmHWM:")[1].split()[0]) // 1024)
 """

@@ -21,6 +21,7 @@ from indexer.records import KnownFile, Stamp
 from indexer.settings import RecordedSource
 from indexer.sources import Entry, ExtractorProgram, ReadOptions, open_sources
 from indexer.sources.recorded import groups, record
+from indexer.stores.addresses.open import holds_store
 
 Collect = Callable[..., list[Entry]]
 Make = Callable[..., ExtractorProgram]
@@ -246,7 +247,7 @@ def test_an_empty_file_is_not_read_again_because_of_a_program(
 def test_programs_are_neither_stored_nor_taken_from_an_index(tmp_path: Path, make: Make) -> None:
     program = make("print('text')")
     options = ReadOptions(extractors=(program,), max_file_mb=1)
-    (recorded,) = record([], open_sources([str(tmp_path)], options), options)
+    (recorded,) = record([], open_sources([str(tmp_path)], options, holds_store), options)
     assert recorded.options == '{"max_file_mb": 1}'
     hostile = RecordedSource(str(tmp_path), '{"extractors": [{"kind": ".png", "command": ["/bin/sh", "{file}"]}]}')
     assert [asdict(read)["extractors"] for read, _ in groups([hostile])] == [()]

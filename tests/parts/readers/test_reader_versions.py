@@ -20,7 +20,7 @@ from indexer.sources import ReadOptions, open_sources
 from indexer.sources.content import Content, Unreadable
 from indexer.sources.extractor import EXTRACTOR
 from indexer.sources.formats import FORMATS, JSONL, READER_VERSIONS, is_read_alike, reader_of
-from indexer.stores.addresses.open import open_store
+from indexer.stores.addresses.open import holds_store, open_store
 from indexer.stores.port import LedgerRow
 
 CHANGED = "read again because their reader has changed: "
@@ -63,7 +63,7 @@ def run(index: Index, folder: Path) -> tuple[Summary, tuple[str, ...]]:
     """One run without --prune, and its notes."""
     with store_of(index).writer() as writer:
         run = Run(index._core, writer, ReadOptions())
-        return run.feed(open_sources([str(folder)], ReadOptions())), run.notes
+        return run.feed(open_sources([str(folder)], ReadOptions(), holds_store)), run.notes
 
 
 def counts(summary: Summary) -> dict[str, int]:

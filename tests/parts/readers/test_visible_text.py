@@ -18,6 +18,7 @@ from indexer.passages.cut import PassageSettings, cut, embedded_texts, visible_t
 from indexer.passages.markup import VisibleText, hidden_ranges
 from indexer.sources import ReadOptions, open_sources
 from indexer.sources.reading import read
+from indexer.stores.addresses.open import holds_store
 from search import Searcher
 
 RST = """\
@@ -246,7 +247,8 @@ def test_subtitles_are_their_words(source: str, seen: str, line_end: str) -> Non
 def test_a_file_of_subtitles_stays_as_it_is_and_is_found_by_its_words(tmp_path: Path, encoder: Any) -> None:
     (tmp_path / "film.srt").write_text(SRT)
     (document,) = [
-        entry.document for entry in read(open_sources([str(tmp_path)], ReadOptions())[0], ReadOptions(), lambda _: None)
+        entry.document
+        for entry in read(open_sources([str(tmp_path)], ReadOptions(), holds_store)[0], ReadOptions(), lambda _: None)
     ]
     assert document is not None
     assert (document.text, document.title, document.format) == (SRT, "film", "subtitles")

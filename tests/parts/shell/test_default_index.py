@@ -14,6 +14,7 @@ from indexer import Index
 from indexer.sources import ReadOptions
 from indexer.sources.recorded import groups, record
 from indexer.sources.source import open_sources
+from indexer.stores.addresses.open import holds_store
 
 
 @pytest.fixture
@@ -184,11 +185,11 @@ def test_a_mistyped_command_gets_a_hint(likewise: Callable[..., Any], typed: str
 
 def test_options_survive_being_recorded(tmp_path: Path) -> None:
     options = ReadOptions(glob=("*.md",), max_file_mb=1.5, id_field="i", text_field="t", rehash=True, ignore=False)
-    sources = record([], open_sources([str(tmp_path)], options), options)
+    sources = record([], open_sources([str(tmp_path)], options, holds_store), options)
     ((read, names),) = groups(sources)
     assert (names, read) == ([str(tmp_path)], ReadOptions(**{**_members(options), "rehash": False}))
     assert json.loads(sources[0].options)["max_file_mb"] == 1.5
-    again = record(sources, open_sources([str(tmp_path)], options), options)
+    again = record(sources, open_sources([str(tmp_path)], options, holds_store), options)
     assert again == sources
 
 

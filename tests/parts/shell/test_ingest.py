@@ -29,6 +29,7 @@ from indexer.indexing.prune import find_lost
 from indexer.ledger import Code
 from indexer.listener import SILENT, Commit, Listener
 from indexer.sources import ReadOptions, open_sources
+from indexer.stores.addresses.open import holds_store
 from indexer.stores.local import seal
 from indexer.stores.port import LedgerRow, ReasonCount
 from likewise.shell.commands.info import _reason_rows
@@ -847,7 +848,7 @@ def test_the_ledger_and_the_documents_are_one_commit(
         monkeypatch.setattr(seal, "seal", fail)  # the first thing after the commit
         run = Run(index._core, writer, options)
         with pytest.raises(KeyboardInterrupt):
-            run.feed(open_sources([str(notes)], options))
+            run.feed(open_sources([str(notes)], options, holds_store))
         assert (len(index), snapshot_of(index).ledger_counts()) == (4, {"indexed": 4})
 
 
@@ -982,7 +983,7 @@ def test_of_two_files_with_one_id_the_other_is_taken_when_one_goes(
 
 def run_into(index: Index, *sources: Path, listener: Listener = SILENT) -> int:
     """One run with --prune; returns how many files the next one has to read again."""
-    opened = open_sources([str(source) for source in sources], ReadOptions())
+    opened = open_sources([str(source) for source in sources], ReadOptions(), holds_store)
     core = IndexCore(index._core.store, index.encoder, Context(listener=listener))
     with store_of(index).writer() as writer:
         run = Run(core, writer, ReadOptions())

@@ -21,7 +21,7 @@ from indexer.indexing.runs import index_sources
 from indexer.listener import Commit, Listener
 from indexer.passages.cut import PassageSettings
 from indexer.sources import ReadOptions, open_sources
-from indexer.stores.addresses.open import create_store
+from indexer.stores.addresses.open import create_store, holds_store
 from likewise.cache.cached_encoder import CachedEncoder
 from likewise.cache.vector_cache import VectorCache
 from likewise.shell.terminal import progress as shown
@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def total(*arguments: str | Path, **options: tuple[str, ...]) -> int | None:
-    return _size(open_sources([str(argument) for argument in arguments], ReadOptions(**options)))  # type: ignore[arg-type]
+    return _size(open_sources([str(argument) for argument in arguments], ReadOptions(**options), holds_store))  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_the_total_is_of_the_files_that_will_be_read(folder: Path) -> None:
 
 def test_what_vanishes_or_leads_nowhere_has_no_size(folder: Path) -> None:
     (folder / "nowhere").symlink_to(folder / "gone")
-    sources = open_sources([str(folder), str(folder / "a.txt")], ReadOptions())
+    sources = open_sources([str(folder), str(folder / "a.txt")], ReadOptions(), holds_store)
     (folder / "a.txt").unlink()
     assert _size(sources) == 3200
 
@@ -68,9 +68,10 @@ import os, sys
 sys.path.insert(0, {str(ROOT)!r})
 from likewise.shell.terminal.progress import _size
 from indexer.sources import ReadOptions, open_sources
+from indexer.stores.addresses.open import holds_store
 import indexer.sources.walk
 os.setuid(65534)
-print(_size(open_sources([{str(folder)!r}], ReadOptions())))
+print(_size(open_sources([{str(folder)!r}], ReadOptions(), holds_store)))
 """
     ended = subprocess.run(
         [sys.executable, "-c", program], cwd="/", capture_output=True, text=True, timeout=110, check=False
@@ -81,7 +82,7 @@ print(_size(open_sources([{str(folder)!r}], ReadOptions())))
 def test_files_and_bytes_are_shown_before_the_first_commit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shown, "on_terminal", lambda: True)
     monkeypatch.setattr(shown, "_REDRAW_S", 0.0)
-    progress = RunProgress(open_sources([str(folder)], ReadOptions()))
+    progress = RunProgress(open_sources([str(folder)], ReadOptions(), holds_store))
     assert progress._bar is not None
     task = progress._bar.tasks[0]
     progress.reading(str(folder / "a[red]\x1b.txt"), 3, 5 * 2**20)
@@ -108,7 +109,7 @@ def test_a_run_tells_each_file_and_what_it_embeds(
         def embedding(self, documents: int) -> None:
             told.append((None, documents))
 
-    sources, options = open_sources([str(folder)], ReadOptions()), ReadOptions()
+    sources, options = open_sources([str(folder)], ReadOptions(), holds_store), ReadOptions()
     store = create_store(tmp_path / "x.index", settings_of_new(encoder)[0])
     with IndexCore(store, encoder, Context(listener=Recording())) as index, index.writer() as writer:
         index_sources(index, writer, [(options, sources)])
@@ -140,7 +141,7 @@ def test_passages_are_counted_while_a_batch_is_embedded(
     (tmp_path / "source").mkdir()
     for number in range(4):
         (tmp_path / "source" / f"{number}.txt").write_text(f"word{number}")
-    sources = open_sources([str(tmp_path / "source")], ReadOptions())
+    sources = open_sources([str(tmp_path / "source")], ReadOptions(), holds_store)
     with Index.create(tmp_path / "x.index", encoder):
         pass
     context = Context(listener=Recording(sources))

@@ -199,6 +199,7 @@ from indexer.indexing.core import IndexCore
 from indexer.indexing.runs import index_sources
 from indexer.listener import Listener
 from indexer.sources import ReadOptions, open_sources
+from indexer.stores.addresses.open import holds_store
 
 address, source, log, kills = *sys.argv[1:4], int(sys.argv[4])
 IndexCore.batch_characters = 1200
@@ -237,7 +238,7 @@ for round in range(kills + 1):
         options = ReadOptions()
         context = Context(listener=killing, workers=lambda embedder: Counted(embedder, killing))
         with IndexCore.open(address, context=context) as core, core.writer() as writer:
-            index_sources(core, writer, [(options, open_sources([source], options))])
+            index_sources(core, writer, [(options, open_sources([source], options, holds_store))])
         os._exit(0)
     chance.random()
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -24,6 +24,7 @@ from indexer.indexing.embedder import Embedder
 from indexer.indexing.runs import Outcome, index_sources
 from indexer.listener import Listener
 from indexer.sources import ReadOptions, open_sources
+from indexer.stores.addresses.open import holds_store
 from likewise.cache.user_cache import UserCache
 from likewise.cache.vector_cache import VectorCache
 from likewise.workers import wire
@@ -203,7 +204,7 @@ def test_several_batches_are_under_way(tmp_path: Path, encoder: WordEncoder) -> 
 def run(core: IndexCore, source: Path) -> Outcome:
     options = ReadOptions()
     with core.writer() as writer:
-        return index_sources(core, writer, [(options, open_sources([str(source)], options))])
+        return index_sources(core, writer, [(options, open_sources([str(source)], options, holds_store))])
 
 
 def a_run(
