@@ -76,7 +76,7 @@ TABLE: Mapping[Group, Mapping[str, str]] = {
         "epub": "likewise.readers.formats.epub:read",
         "html": "likewise.readers.formats.html:read",
         "ipynb": "likewise.readers.formats.ipynb:read",
-        "markdown": "indexer.sources.markdown:read",
+        "markdown": "indexer.sources.files.markdown:read",
         "odf": "likewise.readers.formats.odf:read",
         "org": "likewise.readers.formats.org:read",
         "pdf": "likewise.readers.formats.pdf:read",

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from drawn_parts import ENGINE, part_of
-from source_imports import FILES, MODULES, ROOT, VALUES, edges, module_of
+from source_imports import FACES, FILES, MODULES, ROOT, VALUES, edges, module_of
 
 PAGE = ROOT / "docs" / "architecture.md"
 
@@ -33,9 +33,12 @@ def room(file: Path) -> str:
 
 
 def imported() -> tuple[set[Arrow], set[Arrow]]:
-    """Return the arrows between rooms of the engine, and the arrows between the folders of one room."""
+    """Return the arrows between rooms of the engine, and the arrows between the folders of one room.
+
+    The `__init__` of a package that only gives names of other files does not count.
+    """
     between, inside = set[Arrow](), set[Arrow]()
-    for file in ENGINE_FILES:
+    for file in (file for file in ENGINE_FILES if module_of(file) not in FACES):
         for target in (MODULES[module] for module in edges(file)):
             if target not in ENGINE_FILES:
                 continue

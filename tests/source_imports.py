@@ -24,6 +24,11 @@ VALUES = {
     )
 }
 """Modules that every folder may import, also the folders that their own folder imports."""
+FACES = (
+    *("indexer", "indexer.encoders", "indexer.sources", "search"),
+    *("likewise.readers", "likewise.service", "likewise.workers"),
+)
+"""Packages whose `__init__` only gives names of other files."""
 FILES = sorted(
     path.relative_to(ROOT) for room in ("indexer", "likewise", "search") for path in (ROOT / room).rglob("*.py")
 )

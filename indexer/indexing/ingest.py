@@ -18,10 +18,10 @@ from indexer.ledger import HELD, NO_REASON, Code, LedgerState, Reason
 from indexer.listener import Commit
 from indexer.records import UNREAD, Changes, Document, KnownFile, Stamp
 from indexer.sources import Entry, ReadOptions, Source, read
+from indexer.sources.folders.maildir import exists
+from indexer.sources.folders.source import STDIN
+from indexer.sources.folders.walk import nearest_above
 from indexer.sources.formats import is_read_alike
-from indexer.sources.maildir import exists
-from indexer.sources.source import STDIN
-from indexer.sources.walk import nearest_above
 from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, RunOutcome
 from indexer.stores.reading.snapshot import Snapshot
 from indexer.stores.reading.store import Writer

@@ -13,7 +13,7 @@ from indexer.indexing.core import IndexCore
 from indexer.indexing.ingest import Run, Summary
 from indexer.indexing.prune import Lost, find_lost
 from indexer.sources import ReadOptions, Source
-from indexer.sources.recorded import record
+from indexer.sources.folders.recorded import record
 from indexer.stores.reading.store import Writer
 
 

@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     ExtractorProgram: Any
     from indexer.sources.entry import Entry as Entry
     from indexer.sources.entry import ReadOptions as ReadOptions
-    from indexer.sources.reading import read as read
-    from indexer.sources.source import Source as Source
-    from indexer.sources.source import open_sources as open_sources
+    from indexer.sources.files.reading import read as read
+    from indexer.sources.folders.source import Source as Source
+    from indexer.sources.folders.source import open_sources as open_sources
 else:
     __all__, _found, __dir__ = lazy_names(
         __name__,
         {
             "indexer.sources.entry": ["Entry", "ReadOptions"],
-            "indexer.sources.reading": ["read"],
-            "indexer.sources.source": ["Source", "open_sources"],
+            "indexer.sources.files.reading": ["read"],
+            "indexer.sources.folders.source": ["Source", "open_sources"],
         },
     )
 

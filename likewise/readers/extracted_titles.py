@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from indexer.sources.content import Content
+from indexer.sources.files.titles import headings
 from indexer.sources.formats import ODS, PDF, XLSX, Format
-from indexer.sources.titles import headings
 
 _NOTHING = re.compile(
     r"(?:microsoft |ms |new |neues |nouveau )*(?:office )?"

@@ -19,12 +19,12 @@ from typing import BinaryIO
 from indexer.ledger import HELD, NO_REASON, Code
 from indexer.records import Document, KnownFile, Stamp
 from indexer.sources.entry import Entry, ReadOptions, content_or_entry, entry_of
-from indexer.sources.extractor import EXTRACTOR
+from indexer.sources.files.extractor import EXTRACTOR
+from indexer.sources.files.titles import title_of
+from indexer.sources.folders.maildir import ledger_path, message_files
+from indexer.sources.folders.walk import WalkedFile
 from indexer.sources.formats import EML, MAILDIR, MBOX, reader_of
 from indexer.sources.limits import MAX_EXPANSION
-from indexer.sources.maildir import ledger_path, message_files
-from indexer.sources.titles import title_of
-from indexer.sources.walk import WalkedFile
 from likewise.readers.mbox import message_places, read_message
 from likewise.readers.message import Message
 

@@ -18,9 +18,9 @@ from typing import Any, BinaryIO
 from indexer.errors import BadInput, count_of
 from indexer.records import Document, Stamp
 from indexer.sources.content import Unreadable
-from indexer.sources.extractor import EXTRACTOR
+from indexer.sources.files.extractor import EXTRACTOR
+from indexer.sources.folders.maildir import message_files
 from indexer.sources.formats import EML, FORMATS, MAILDIR, MBOX, PDF
-from indexer.sources.maildir import message_files
 from likewise.readers.limits import MAX_PICTURE_SECONDS
 from likewise.readers.mbox import message_places, read_message
 

@@ -6,7 +6,7 @@ from indexer.encoders.machine.hardware import cores, gpus, named_threads
 from indexer.errors import count_of
 from indexer.indexing.embedder import Embedder
 from indexer.listener import SILENT, Listener
-from indexer.sources.child import Child, ChildEnded
+from indexer.sources.files.child import Child, ChildEnded
 from likewise.workers.pool import BATCH_SECONDS, Pool, Worker, WorkerLost
 
 

@@ -118,7 +118,7 @@ def test_a_question_by_words_loads_no_reader_of_files(tmp_path: Path) -> None:
     with Index.create(tmp_path / "x.index", dimensions=4) as index:
         index.add([Document("a", "text")], vectors=np.eye(4)[:1])
     search = command("search", str(tmp_path / "x.index"), "text", "--mode", "words", "--json")
-    _, printed = loaded(f"{search}\nimport sys; print('indexer.sources.reading' in sys.modules)")
+    _, printed = loaded(f"{search}\nimport sys; print('indexer.sources.files.reading' in sys.modules)")
     assert '"matched": 1' in printed
     assert printed.splitlines()[-1] == "False"
 
@@ -153,7 +153,7 @@ def test_openvino_reports_nothing_to_its_makers(tmp_path: Path) -> None:
 
 
 def test_changing_back_to_another_model_loads_no_reader_of_files() -> None:
-    program = "import sys, likewise.migration.migrate\nprint('indexer.sources.reading' in sys.modules)"
+    program = "import sys, likewise.migration.migrate\nprint('indexer.sources.files.reading' in sys.modules)"
     packages, printed = loaded(program)
     assert printed == "False"
     assert not packages & MODELS

@@ -169,7 +169,7 @@ def _stored_uris(index: Container[str], names: Iterable[str], address: str) -> d
     The folder that holds a SOURCE is tried after the SOURCE itself, and the working folder last, so that the uris
     seldom depend on the working folder.
     """
-    from indexer.sources.recorded import folders_of
+    from indexer.sources.folders.recorded import folders_of
     from indexer.stores.addresses.open import open_store
 
     with closing(open_store(address)) as store, store.snapshot() as snapshot:

@@ -23,7 +23,7 @@ from pathlib import Path
 from indexer.ledger import Code, Reason
 from indexer.sources.content import Assembly, Content, Refused, Unreadable, clean
 from indexer.sources.encoding import decode, is_binary, marked_encoding
-from indexer.sources.extractor import EXTRACTOR
+from indexer.sources.files.extractor import EXTRACTOR
 from indexer.sources.formats import EML, FORMATS, HTML, Format, format_of
 from likewise.readers.formats import html
 from likewise.readers.limits import MAX_ATTACHMENT_SECONDS

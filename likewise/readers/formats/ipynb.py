@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from indexer.sources import markdown
 from indexer.sources.content import Assembly, Content
+from indexer.sources.files import markdown
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _FENCE = re.compile("`{3,}")

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from indexer.errors import BadInput
 from indexer.filters.limits import FROM_CLIENTS
 from indexer.filters.operators import ON_FIELDS
-from indexer.sources.repeated_members import noting
+from indexer.sources.records.repeated_members import noting
 from indexer.stores.fields.flatten import scalars
 from indexer.stores.port import Sort
 from likewise.service.http import limits

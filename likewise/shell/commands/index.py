@@ -130,7 +130,7 @@ def index_command(
     """
     # vectors: the options that VectorOptions takes under the same names.
     from indexer.sources import ReadOptions, open_sources
-    from indexer.sources.source import STDIN
+    from indexer.sources.folders.source import STDIN
     from indexer.stores.addresses.open import holds_store
     from likewise.shell.arguments.configuration import read_extractors
     from likewise.shell.indexing.runs import RunOptions, run_and_report

@@ -105,7 +105,7 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
 
 def _list_ledger(snapshot: Snapshot, wanted: str, as_json: bool) -> None:
     """Print the rows that `--ledger` asks for, each with its file, reason and notes."""
-    from indexer.sources.source import STDIN
+    from indexer.sources.folders.source import STDIN
 
     rows = snapshot.noted() if wanted == "noted" else snapshot.ledger(None if wanted == "all" else wanted)
     for row in list(rows):

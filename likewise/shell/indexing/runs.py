@@ -53,7 +53,7 @@ def recorded_groups(
     Raises:
         BadInput: none is recorded.
     """
-    from indexer.sources.recorded import groups
+    from indexer.sources.folders.recorded import groups
 
     if not recorded:
         raise BadInput(f"{address}: no SOURCE is recorded; read one with likewise index {quoted(address)} SOURCE")

@@ -10,9 +10,9 @@ from indexer.ledger import HELD
 from indexer.records import KnownFile
 from indexer.settings import RecordedSource
 from indexer.sources import Source, open_sources
+from indexer.sources.folders.recorded import groups
+from indexer.sources.folders.walk import nearest_above
 from indexer.sources.formats import Program, is_read_alike
-from indexer.sources.recorded import groups
-from indexer.sources.walk import nearest_above
 from indexer.stores.addresses.open import holds_store
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from indexer.errors import BadInput, SourceError
-from indexer.sources.jsonl import Invalid, parse
+from indexer.sources.records.jsonl import Invalid, parse
 
 
 @dataclass(frozen=True, slots=True)

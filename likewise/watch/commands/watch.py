@@ -78,7 +78,7 @@ def watch(
     likewise watch papers.index ~/papers --prune --every 1h
     """
     from indexer.sources import ReadOptions
-    from indexer.sources.source import STDIN
+    from indexer.sources.folders.source import STDIN
 
     try:
         import watchfiles  # noqa: F401 - said before the first scan, which may be long

@@ -12,7 +12,7 @@ import pytest
 
 from indexer.errors import SourceError
 from indexer.sources import Entry, ReadOptions, open_sources
-from indexer.sources.globs import Globs, parse_glob
+from indexer.sources.folders.globs import Globs, parse_glob
 from indexer.stores.addresses.open import holds_store
 
 NAMES = ("a", "b", "ab", "ba", "a-b", "aab", "a.b", "-", "*", "[", "]", "c", "1", "a*b")

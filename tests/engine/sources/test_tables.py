@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from indexer.records import Document
-from indexer.sources import Entry, table
+from indexer.sources import Entry
+from indexer.sources.records import table
 
 Collect = Callable[..., list[Entry]]
 

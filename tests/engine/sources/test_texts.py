@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from indexer.passages.cut import front_matter
 from indexer.records import Document
-from indexer.sources import Entry, markdown
+from indexer.sources import Entry
 from indexer.sources.encoding import decode
+from indexer.sources.files import markdown
 
 Collect = Callable[..., list[Entry]]
 DATA = Path(os.environ.get("LIKEWISE_EVAL_DATA", "/nonexistent")) / "data"

@@ -19,7 +19,7 @@ from indexer.errors import SourceError
 from indexer.ledger import Code
 from indexer.records import KnownFile, Stamp
 from indexer.sources import Entry, ReadOptions, open_sources, read
-from indexer.sources.ignores import DEFAULT_PATTERNS
+from indexer.sources.folders.ignores import DEFAULT_PATTERNS
 from indexer.stores.addresses.open import holds_store
 
 Collect = Callable[..., list[Entry]]

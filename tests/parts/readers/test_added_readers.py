@@ -17,8 +17,8 @@ from indexer.ledger import NO_REASON, Code
 from indexer.records import Document, KnownFile, Section, Span
 from indexer.sources import Entry, ExtractorProgram, formats
 from indexer.sources.content import Skip
-from indexer.sources.extractor import EXTRACTOR
-from indexer.sources.worker import call_reader
+from indexer.sources.files.extractor import EXTRACTOR
+from indexer.sources.files.worker import call_reader
 from indexer.stores.lines import with_lines
 
 Collect = Callable[..., list[Entry]]

@@ -17,9 +17,10 @@ import pytest
 from hardware import is_running, needs_memory_limit
 
 from indexer import doors
-from indexer.sources import Entry, extractor, worker
+from indexer.sources import Entry
 from indexer.sources.content import Assembly, Unreadable
-from indexer.sources.extractor import EXTRACTOR
+from indexer.sources.files import extractor, worker
+from indexer.sources.files.extractor import EXTRACTOR
 
 Collect = Callable[..., list[Entry]]
 
@@ -224,14 +225,14 @@ def test_the_worker_ends_with_its_parent_and_needs_no_main_guard(word: Path, tmp
         "import os, sys\n"
         "from indexer.sources import ReadOptions, open_sources, read\n"
         "from indexer.stores.addresses.open import holds_store\n"
-        "from indexer.sources.extractor import EXTRACTOR\n"
+        "from indexer.sources.files.extractor import EXTRACTOR\n"
         "options = ReadOptions()\n"
         "(source,) = open_sources([sys.argv[1]], options, holds_store)\n"
         "states = [entry.state for entry in read(source, options, lambda _: None)]\n"
         "print(*states, EXTRACTOR._worker.process.pid, flush=True)\n"
         "os._exit(0)\n"  # as abruptly as a kill: nothing is cleaned up
     )
-    root = str(Path(worker.__file__).parents[2])
+    root = str(Path(worker.__file__).parents[3])
     ran = subprocess.run(
         [sys.executable, str(script), str(word)],
         env={**os.environ, "PYTHONPATH": root},

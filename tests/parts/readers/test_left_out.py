@@ -17,8 +17,9 @@ from indexer import Document
 from indexer.ledger import Code
 from indexer.passages.cut import PassageSettings, cut, embedded_texts, front_matter, left_out_ranges
 from indexer.passages.unbroken import unbroken_ranges
-from indexer.sources import ReadOptions, markdown, open_sources, read
+from indexer.sources import ReadOptions, open_sources, read
 from indexer.sources.entry import entry_of
+from indexer.sources.files import markdown
 from indexer.stores.addresses.open import holds_store
 
 RANDOM = random.Random(24)

@@ -27,7 +27,7 @@ from indexer.ledger import Code
 from indexer.records import KnownFile
 from indexer.sources import Entry
 from indexer.sources.content import Content
-from indexer.sources.extractor import EXTRACTOR
+from indexer.sources.files.extractor import EXTRACTOR
 from indexer.sources.formats import EML, MBOX, TEXT, format_of
 from likewise.readers import mbox
 from likewise.readers.mailbox import MessageOpener
@@ -386,8 +386,8 @@ def test_an_mbox_that_an_earlier_version_has_read_as_one_text_becomes_its_messag
 ) -> None:
     path, index = write(tmp_path / "mail" / "python.org", box(mail("a"), mail("b"))), tmp_path / "x.index"
     with monkeypatch.context() as earlier:
-        earlier.setattr("indexer.sources.reading.format_of", lambda path, head: TEXT)
-        earlier.setattr("indexer.sources.reading.reader_of", lambda name: "")
+        earlier.setattr("indexer.sources.files.reading.format_of", lambda path, head: TEXT)
+        earlier.setattr("indexer.sources.files.reading.reader_of", lambda name: "")
         likewise("index", index, path.parent)
     assert likewise("list", index, "--json").out.count('"format": "text"') == 1
     said = likewise("index", index, path.parent, "--stream").out
@@ -575,7 +575,8 @@ def test_nothing_is_listed_of_an_empty_maildir_and_nothing_is_left_to_do_after_p
 
 _READ = """
 import sys
-from indexer.sources import ReadOptions, extractor, open_sources, read
+from indexer.sources import ReadOptions, open_sources, read
+from indexer.sources.files import extractor
 from indexer.stores.addresses.open import holds_store
 from likewise.readers.formats import eml
 

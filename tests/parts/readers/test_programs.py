@@ -20,7 +20,7 @@ from indexer.ledger import Code, Reason
 from indexer.records import KnownFile, Stamp
 from indexer.settings import RecordedSource
 from indexer.sources import Entry, ExtractorProgram, ReadOptions, open_sources
-from indexer.sources.recorded import groups, record
+from indexer.sources.folders.recorded import groups, record
 from indexer.stores.addresses.open import holds_store
 
 Collect = Callable[..., list[Entry]]

@@ -18,7 +18,7 @@ from indexer.indexing.ingest import Run, Summary
 from indexer.ledger import NO_REASON, Code
 from indexer.sources import ReadOptions, open_sources
 from indexer.sources.content import Content, Unreadable
-from indexer.sources.extractor import EXTRACTOR
+from indexer.sources.files.extractor import EXTRACTOR
 from indexer.sources.formats import FORMATS, JSONL, READER_VERSIONS, is_read_alike, reader_of
 from indexer.stores.addresses.open import holds_store, open_store
 from indexer.stores.port import LedgerRow

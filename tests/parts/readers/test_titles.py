@@ -11,10 +11,11 @@ import pptx
 import pytest
 
 from indexer.records import Section
-from indexer.sources import Entry, titles
+from indexer.sources import Entry
 from indexer.sources.content import Content
+from indexer.sources.files import titles
+from indexer.sources.files.titles import title_of, without_markup
 from indexer.sources.formats import DOCX, EML, MARKDOWN, PDF, XLSX, Format
-from indexer.sources.titles import title_of, without_markup
 
 Collect = Callable[..., list[Entry]]
 

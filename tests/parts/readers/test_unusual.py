@@ -15,9 +15,10 @@ import pytest
 from indexer.passages import front_matter
 from indexer.passages.cut import left_out_ranges, visible_text
 from indexer.records import Document
-from indexer.sources import Entry, encoding, markdown
+from indexer.sources import Entry, encoding
 from indexer.sources.content import Unreadable
-from indexer.sources.worker import call_reader
+from indexer.sources.files import markdown
+from indexer.sources.files.worker import call_reader
 from likewise.readers.formats import html, rst
 
 Collect = Callable[..., list[Entry]]

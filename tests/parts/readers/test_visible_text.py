@@ -17,7 +17,7 @@ from indexer import Document, Index
 from indexer.passages.cut import PassageSettings, cut, embedded_texts, visible_text
 from indexer.passages.markup import VisibleText, hidden_ranges
 from indexer.sources import ReadOptions, open_sources
-from indexer.sources.reading import read
+from indexer.sources.files.reading import read
 from indexer.stores.addresses.open import holds_store
 from search import Searcher
 

@@ -12,8 +12,8 @@ import pytest
 
 from indexer import Index
 from indexer.sources import ReadOptions
-from indexer.sources.recorded import groups, record
-from indexer.sources.source import open_sources
+from indexer.sources.folders.recorded import groups, record
+from indexer.sources.folders.source import open_sources
 from indexer.stores.addresses.open import holds_store
 
 

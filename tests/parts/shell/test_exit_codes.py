@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[3]
 PROGRAM = """
 import os, resource, signal, sys
 sys.path[:0] = [{root!r}, {root!r} + "/tests"]
-import indexer.encoders, indexer.index, indexer.indexing.ingest, indexer.sources.extractor, word_encoder
+import indexer.encoders, indexer.index, indexer.indexing.ingest, indexer.sources.files.extractor, word_encoder
 import indexer.stores.local.catalog.catalog
 import likewise.shell, likewise.shell.commands.index, likewise.shell.commands.search, likewise.shell.snippets
 import search.searcher

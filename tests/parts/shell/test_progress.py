@@ -69,7 +69,7 @@ sys.path.insert(0, {str(ROOT)!r})
 from likewise.shell.terminal.progress import _size
 from indexer.sources import ReadOptions, open_sources
 from indexer.stores.addresses.open import holds_store
-import indexer.sources.walk
+import indexer.sources.folders.walk
 os.setuid(65534)
 print(_size(open_sources([{str(folder)!r}], ReadOptions(), holds_store)))
 """

@@ -39,7 +39,7 @@ class Child:
 
     def __init__(self, module: str, environment: Mapping[str, str] = MappingProxyType({})) -> None:
         """Start the process, with these variables of its environment."""
-        root = str(Path(__file__).parents[2])
+        root = str(Path(__file__).parents[3])
         path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), root)))
         self._owner = os.getpid()
         self._connection, of_child = Pipe()

@@ -17,11 +17,13 @@ from indexer import doors
 from indexer.errors import to_install
 from indexer.ledger import NO_REASON, Code, Reason
 from indexer.records import Document, KnownFile, Stamp
-from indexer.sources import jsonl, table
 from indexer.sources.content import Content, Skip, Unreadable
 from indexer.sources.encoding import decode, is_binary, undecodable
 from indexer.sources.entry import Entry, ReadOptions, content_or_entry, entry_of
-from indexer.sources.extractor import EXTRACTOR
+from indexer.sources.files.extractor import EXTRACTOR
+from indexer.sources.files.titles import title_of
+from indexer.sources.folders.source import STDIN, Source
+from indexer.sources.folders.walk import WalkedFile
 from indexer.sources.formats import (
     JSON,
     JSONL,
@@ -39,10 +41,8 @@ from indexer.sources.formats import (
     reason_not_to_read,
 )
 from indexer.sources.limits import MAX_EXPANSION
-from indexer.sources.record import Container
-from indexer.sources.source import STDIN, Source
-from indexer.sources.titles import title_of
-from indexer.sources.walk import WalkedFile
+from indexer.sources.records import jsonl, table
+from indexer.sources.records.record import Container
 
 _HEAD_BYTES = 8192
 _MAY_BE_READ_NOW = (Code.TOO_LARGE, Code.TABLE_TOO_LARGE, Code.NO_READER)

@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 
 from indexer.ledger import NO_REASON, Code, Reason
-from indexer.sources.globs import Glob, parse_glob, translate
+from indexer.sources.folders.globs import Glob, parse_glob, translate
 
 IGNORE_FILES = (".gitignore", ".likewiseignore")
 """The files with rules, the deciding one last."""

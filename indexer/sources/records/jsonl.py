@@ -18,8 +18,8 @@ from indexer.ledger import Code
 from indexer.sources.content import Refused
 from indexer.sources.encoding import marked_encoding
 from indexer.sources.entry import Entry, ReadOptions
-from indexer.sources.record import TEXT_FIELDS, Container, is_text, text_names, type_name
-from indexer.sources.repeated_members import noting
+from indexer.sources.records.record import TEXT_FIELDS, Container, is_text, text_names, type_name
+from indexer.sources.records.repeated_members import noting
 
 _NAMED = 3
 

@@ -20,7 +20,7 @@ from indexer.sources.content import Assembly
 from indexer.sources.encoding import guess, marked_encoding
 from indexer.sources.entry import Entry
 from indexer.sources.limits import MAX_COLUMNS
-from indexer.sources.record import ID_FIELDS, TEXT_FIELDS, TITLE_FIELDS, Container, text_names
+from indexer.sources.records.record import ID_FIELDS, TEXT_FIELDS, TITLE_FIELDS, Container, text_names
 
 _INTEGER = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII)  # at most 18 digits: SQLite's integers have 64 bits
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)

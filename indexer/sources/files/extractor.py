@@ -13,8 +13,8 @@ from typing import Any
 
 from indexer.ledger import Code, from_stored, notes_from_stored
 from indexer.records import Section
-from indexer.sources.child import Child, ChildEnded
 from indexer.sources.content import Content, Skip, Unreadable
+from indexer.sources.files.child import Child, ChildEnded
 from indexer.sources.limits import MAX_FILE_SECONDS, START_SECONDS
 
 
@@ -72,7 +72,7 @@ class Extractor:
         with self._lock:
             if self._worker is None or not self._worker.is_running:
                 self.close()
-                self._worker = Child("indexer.sources.worker")
+                self._worker = Child("indexer.sources.files.worker")
                 self._readers.clear()
             reader = str(request["reader"])
             seconds = MAX_FILE_SECONDS + (START_SECONDS if reader not in self._readers else 0) if most is None else most

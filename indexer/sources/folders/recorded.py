@@ -10,7 +10,7 @@ from typing import Any
 
 from indexer.settings import RecordedSource
 from indexer.sources.entry import ReadOptions
-from indexer.sources.source import STDIN, Source, root_of
+from indexer.sources.folders.source import STDIN, Source, root_of
 
 
 def record(earlier: Sequence[RecordedSource], sources: Sequence[Source], options: ReadOptions) -> list[RecordedSource]:

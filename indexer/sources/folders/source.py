@@ -12,10 +12,10 @@ from itertools import takewhile
 from indexer.errors import SourceError
 from indexer.ledger import Code
 from indexer.sources.entry import ReadOptions
-from indexer.sources.globs import Globs, parse_glob
-from indexer.sources.ignores import IGNORE_FILES, Ignores, reason_to_ignore
-from indexer.sources.maildir import gone_message_paths, is_maildir, maildir_of, message_files, renamed_message
-from indexer.sources.walk import IsIndex, Walk, WalkedFile, is_own_output, special_kind, walked
+from indexer.sources.folders.globs import Globs, parse_glob
+from indexer.sources.folders.ignores import IGNORE_FILES, Ignores, reason_to_ignore
+from indexer.sources.folders.maildir import gone_message_paths, is_maildir, maildir_of, message_files, renamed_message
+from indexer.sources.folders.walk import IsIndex, Walk, WalkedFile, is_own_output, special_kind, walked
 
 STDIN = "-"
 

@@ -16,8 +16,8 @@ from operator import attrgetter
 
 from indexer.ledger import NO_REASON, Code, Reason
 from indexer.sources.entry import EntryState
-from indexer.sources.ignores import IGNORE_FILES, Ignores, add_folder, enclosing, reason_to_ignore
-from indexer.sources.maildir import is_empty, is_maildir, is_tmp_of_maildir, ledger_path, maildir_of
+from indexer.sources.folders.ignores import IGNORE_FILES, Ignores, add_folder, enclosing, reason_to_ignore
+from indexer.sources.folders.maildir import is_empty, is_maildir, is_tmp_of_maildir, ledger_path, maildir_of
 
 IsIndex = Callable[[Collection[str]], bool]
 """Returns whether a folder with files of these names is an index, whose files are not documents."""

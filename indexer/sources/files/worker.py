@@ -1,4 +1,4 @@
-"""The worker process, `python -m indexer.sources.worker`, in which readers run (see extractor.py).
+"""The worker process, `python -m indexer.sources.files.worker`, in which readers run (see extractor.py).
 
 Requests and answers are JSON, and cross the connection whose file descriptor is the argument. They are not pickled,
 because a malicious file may control this process, and the caller must not run its code. Everything that a file does to
