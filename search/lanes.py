@@ -55,7 +55,7 @@ class Lane:
         self._most, self._deadline_s, self._observe_wait = threads + waiting, deadline_s, observe_wait
         self.calls = 0
         """Number of calls that run or wait."""
-        self._start = _Start()
+        self._gate = _Gate()
 
     async def run(self, work: Callable[[], Result], prepare: Callable[[], Future[Any] | None] | None = None) -> Result:
         """Run a function in a thread and return its result.
@@ -76,11 +76,11 @@ class Lane:
                 return await self._in_thread(work)
             try:
                 # Twice the deadline, because the first question also loads the model.
-                async with asyncio.timeout(2 * self._deadline_s) as limit, self._start.turn() as begun:
+                async with asyncio.timeout(2 * self._deadline_s) as limit, self._gate.turn() as move_on:
                     if (preparing := prepare()) is not None:
                         await ended(preparing)
                     limit.reschedule(None)  # a thread has a deadline of its own
-                    return await self._in_thread(work, begun)
+                    return await self._in_thread(work, move_on)
             except TimeoutError:
                 if not limit.expired():
                     raise
@@ -88,12 +88,12 @@ class Lane:
         finally:
             self.calls -= 1
 
-    async def _in_thread(self, work: Callable[[], Result], begun: Callable[[], None] | None = None) -> Result:
+    async def _in_thread(self, work: Callable[[], Result], on_start: Callable[[], None] | None = None) -> Result:
         began, loop = time.perf_counter(), asyncio.get_running_loop()
 
         def observed() -> Result:
-            if begun is not None:
-                loop.call_soon_threadsafe(begun)
+            if on_start is not None:
+                loop.call_soon_threadsafe(on_start)
             self._observe_wait(time.perf_counter() - began)
             return work()
 
@@ -103,14 +103,14 @@ class Lane:
             return await asyncio.wrap_future(running)
         except asyncio.CancelledError:
             if asyncio.current_task().cancelling():  # type: ignore[union-attr]  # the caller has left
-                await self._leave(running)
+                await self._after_caller_left(running)
                 raise
             raise Overloaded("no thread became free in time: try again in a second") from None
         finally:
             timer.cancel()
 
-    async def _leave(self, running: Future[Any]) -> None:
-        """Do what the caller that has left a running call must still do: nothing."""
+    async def _after_caller_left(self, running: Future[Any]) -> None:
+        """Do nothing more for a running call whose caller has left. A subclass may wait for its end."""
 
     def close(self, *, wait: bool = False) -> None:
         """End the threads when their calls have ended.
@@ -121,46 +121,46 @@ class Lane:
         self._threads.shutdown(wait=wait)
 
 
-class _Start:
-    """Where calls wait so that they begin together: the next ones when the ones before have all gone on."""
+class _Gate:
+    """Lets calls begin together. Those that wait begin when all calls that began before have moved on."""
 
     def __init__(self) -> None:
-        self._begun = 0
+        self._preparing = 0  # calls that have begun and not moved on
         self._waiting: list[asyncio.Future[None]] = []
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[Callable[[], None]]:
-        """Wait for the turn of a call. Gives the function by which it goes on, which the end of the block calls too."""
-        gone = False
+        """Wait for the turn of a call. Gives the function by which it moves on. The end of the block calls it too."""
+        has_moved_on = False
 
-        def go_on() -> None:
-            nonlocal gone
-            if gone:
+        def move_on() -> None:
+            nonlocal has_moved_on
+            if has_moved_on:
                 return
-            gone = True
-            self._begun -= 1
-            if not self._begun:
+            has_moved_on = True
+            self._preparing -= 1
+            if not self._preparing:
                 waiting, self._waiting = self._waiting, []
                 for turn in waiting:
                     if not turn.done():  # a caller that has left
-                        self._begun += 1
+                        self._preparing += 1
                         turn.set_result(None)
 
-        if self._begun:
+        if self._preparing:
             turn = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
             try:
                 await turn
             except asyncio.CancelledError:
                 if not turn.cancelled():  # its turn came at the same moment
-                    go_on()
+                    move_on()
                 raise
         else:
-            self._begun = 1
+            self._preparing = 1
         try:
-            yield go_on
+            yield move_on
         finally:
-            go_on()
+            move_on()
 
 
 async def ended(future: Future[Any]) -> None:

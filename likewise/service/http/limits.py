@@ -47,6 +47,6 @@ BODY_DEADLINE_S = 10.0
 class ServiceLane(Lane):
     """A lane of the service. A request whose client has left keeps its place until its thread has ended."""
 
-    async def _leave(self, running: Future[Any]) -> None:
+    async def _after_caller_left(self, running: Future[Any]) -> None:
         with anyio.CancelScope(shield=True):
             await ended(running)  # a thread that runs cannot be stopped
