@@ -15,7 +15,7 @@ from indexer.sources.entry import ReadOptions
 from indexer.sources.folders.globs import Globs, parse_glob
 from indexer.sources.folders.ignores import IGNORE_FILES, Ignores, reason_to_ignore
 from indexer.sources.folders.maildir import gone_message_paths, is_maildir, maildir_of, message_files, renamed_message
-from indexer.sources.folders.walk import IsIndex, Walk, WalkedFile, is_own_output, special_kind, walked
+from indexer.sources.folders.walk import IsIndex, Walk, WalkedFile, file_to_read, is_own_output, special_kind
 
 STDIN = "-"
 
@@ -82,7 +82,7 @@ class Source:
             if kind := special_kind(status):
                 yield WalkedFile(self.root, None, "skipped", kind)
             else:
-                yield walked(self.root, status, maildir_of(os.path.dirname(self.root)))
+                yield file_to_read(self.root, status, maildir_of(os.path.dirname(self.root)))
             return
         filtered = self._pattern is not None or self._glob is not None
         wanted, reaches = self._wanted if filtered else None, self._reaches if self._parts else None

@@ -58,7 +58,7 @@ _SPECIAL_KINDS = (
 )
 
 
-def walked(path: str, status: os.stat_result, maildir: str) -> WalkedFile:
+def file_to_read(path: str, status: os.stat_result, maildir: str) -> WalkedFile:
     """Return a file to read, which is a message if its folder belongs to a Maildir."""
     if not maildir:
         return WalkedFile(path, status)
@@ -132,7 +132,7 @@ class Walk:
         self.folders: dict[str, Ignores | None] = {}
         self.outputs = _own_outputs()
         self.root_length = len(root.rstrip(os.sep)) + 1
-        self.walked: dict[str, Ignores | None] = {}  # the rules inside each folder, by its real path
+        self.rules_by_real_path: dict[str, Ignores | None] = {}  # inside a folder; None for a file by a link
         self.links: list[tuple[str, Ignores | None]] = []
 
     def run(self) -> Iterator[WalkedFile]:
@@ -161,7 +161,7 @@ class Walk:
                 unlisted = maildir_of(folder) or folder
                 yield WalkedFile(unlisted, None, "failed", Code.CANNOT_BE_LISTED(error.strerror))
                 continue
-            self.walked[real] = self.folders[folder] = rules
+            self.rules_by_real_path[real] = self.folders[folder] = rules
             maildir = maildir_of(folder)
             below: list[tuple[str, str, Ignores | None]] = []
             for entry in entries:
@@ -178,7 +178,7 @@ class Walk:
                     self.links.append((path, rules))
                 elif not is_folder:
                     yield self.file(path, entry, maildir)
-                elif (inner := real + os.sep + name) not in self.walked:
+                elif (inner := real + os.sep + name) not in self.rules_by_real_path:
                     below.append((path, inner, rules))
             waiting.extend(reversed(below))
 
@@ -212,7 +212,7 @@ class Walk:
         if stat.S_ISREG(status.st_mode):
             if (status.st_dev, status.st_ino) in self.outputs:
                 return WalkedFile(path, None, "skipped", Code.OWN_OUTPUT(), ignored=True)
-            return walked(path, status, maildir)
+            return file_to_read(path, status, maildir)
         return WalkedFile(path, None, "skipped", special_kind(status))
 
     def link(self, path: str, rules: Ignores | None) -> Iterator[WalkedFile]:
@@ -239,15 +239,15 @@ class Walk:
         elif kind := special_kind(status):
             yield WalkedFile(path, None, "skipped", kind)
         else:
-            self.walked[real] = None
-            yield walked(path, status, maildir_of(os.path.dirname(path)))  # noqa: PTH120
+            self.rules_by_real_path[real] = None
+            yield file_to_read(path, status, maildir_of(os.path.dirname(path)))  # noqa: PTH120
 
     def reached(self, real: str, inside: str, is_folder: bool) -> bool:
         """Return whether the walk has come to this real path without a link."""
         folder, name = os.path.split(real)
-        if real in self.walked or is_folder or folder not in self.walked:
-            return real in self.walked
+        if real in self.rules_by_real_path or is_folder or folder not in self.rules_by_real_path:
+            return real in self.rules_by_real_path
         path = os.path.join(self.root, inside)
-        rules = self.walked[folder]
+        rules = self.rules_by_real_path[folder]
         left_out = name[0] == "." or (self.ignore and reason_to_ignore(rules, path, is_folder=False))
         return not left_out and self.belongs(path, is_folder=False)
