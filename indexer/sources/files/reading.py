@@ -97,7 +97,7 @@ def read(source: Source, options: ReadOptions, known: Callable[[str], KnownFile 
                     uri, path, "skipped" if state == "skipped" else "unchanged", reason, opened=False, stamp=stamp
                 )
             continue
-        yield from _entries(file, options, mailboxes, met=path != source.root)
+        yield from _entries(file, options, mailboxes, is_discovered=path != source.root)
 
 
 def _is_final(path: str, recorded: KnownFile, options: ReadOptions) -> bool:
@@ -115,7 +115,9 @@ def _is_final(path: str, recorded: KnownFile, options: ReadOptions) -> bool:
     return bool(recorded.entries)
 
 
-def _entries(walked: WalkedFile, options: ReadOptions, mailboxes: Mailboxes | None, met: bool) -> Iterator[Entry]:
+def _entries(
+    walked: WalkedFile, options: ReadOptions, mailboxes: Mailboxes | None, is_discovered: bool
+) -> Iterator[Entry]:
     """Open one file and yield its entries."""
     read_ns = time.time_ns()
     path, status = walked.path, walked.status
@@ -132,7 +134,7 @@ def _entries(walked: WalkedFile, options: ReadOptions, mailboxes: Mailboxes | No
             if format_ is TEXT and (program := program_for(options.extractors, os.path.splitext(path)[1].lower())):
                 format_ = Format(program.kind, "extracted")
             reader = reader_of(format_.name)
-            for entry in _read(file, walked, format_, head, stamp, options, mailboxes, met):
+            for entry in _read(file, walked, format_, head, stamp, options, mailboxes, is_discovered):
                 yield replace(entry, reader=entry.reader or reader)
     except OSError as error:
         yield Entry(path, path, "failed", Code.CANNOT_BE_READ(error.strerror or error), stamp=stamp)
@@ -146,7 +148,7 @@ def _read(
     stamp: Stamp,
     options: ReadOptions,
     mailboxes: Mailboxes | None,
-    met: bool,
+    is_discovered: bool,
 ) -> Iterator[Entry]:
     """Yield the entries of an open file of this format."""
     path = walked.path
@@ -158,7 +160,7 @@ def _read(
         else:
             yield from mailboxes.entries(file, walked, stamp)
     elif format_.kind == "records":
-        yield from _records(file, path, format_, stamp, options, met)
+        yield from _records(file, path, format_, stamp, options, is_discovered)
     else:
         read_content = partial(_content, file, path, format_, options)
         yield _whole_file(read_content, path, format_, stamp, options)
@@ -202,9 +204,9 @@ def _reason_to_skip(path: str, format_: Format, head: bytes, size: int, options:
 
 
 def _records(
-    file: BinaryIO, path: str, format_: Format, stamp: Stamp, options: ReadOptions, met: bool
+    file: BinaryIO, path: str, format_: Format, stamp: Stamp, options: ReadOptions, is_discovered: bool
 ) -> Iterator[Entry]:
-    container = Container(path, format_.name, _modified(stamp), stamp, options, met)
+    container = Container(path, format_.name, _modified(stamp), stamp, options, is_discovered)
     if format_ is JSONL:
         yield from jsonl.read_jsonl(file, container)
     elif format_ is not JSON:

@@ -31,7 +31,7 @@ def read_jsonl(stream: BinaryIO, container: Container) -> Iterator[Entry]:
     has_records = has_objects = has_named = False
     named = container.options.text_field
     decoder = _decoder(object_pairs_hook=noting(repeated := dict[str, None]()))
-    if container.met and _has_no_documents(stream, container.options):
+    if container.is_discovered and _has_no_documents(stream, container.options):
         yield container.whole(True, Code.NO_RECORD_WITH_TEXT())
         return
     while line := stream.readline(limit + 1):

@@ -80,7 +80,8 @@ class Container:
         format, modified: members of its documents.
         stamp: stamp of the file.
         options: which members to use, and the largest size of one record.
-        met: the file was found in a folder and not named by the user. A found file without documents has not failed.
+        is_discovered: the file was found in a folder and not named by the user. Such a file without documents has not
+            failed.
     """
 
     file: str
@@ -88,7 +89,7 @@ class Container:
     modified: str | None
     stamp: Stamp | None
     options: ReadOptions
-    met: bool = False
+    is_discovered: bool = False
 
     def failed(self, place: int, reason: Reason, uri: str | None = None) -> Entry:
         return Entry(uri or f"{self.file}:{place}", self.file, "failed", replace(reason, line=place), stamp=self.stamp)

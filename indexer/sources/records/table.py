@@ -125,7 +125,9 @@ def read_table(stream: BinaryIO, container: Container, delimiter: str | None) ->
     rows = _rows(stream, encoding, limit, delimiter=delimiter, quoting=quoting)
     problem = _problem(layout, container)
     if problem and layout.rows:
-        yield container.whole(container.met and not {*TEXT_FIELDS, *texts}.intersection(layout.header), problem)
+        yield container.whole(
+            container.is_discovered and not {*TEXT_FIELDS, *texts}.intersection(layout.header), problem
+        )
         return
     if not problem and not texts and (not layout.records or layout.rows > MAX_ROWS):
         yield _one_document(rows, layout, container)
