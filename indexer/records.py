@@ -129,12 +129,12 @@ class Stamp:
     inode: int
     read_ns: int
 
-    def holds(self, status: os.stat_result) -> bool:
-        """Return whether a file with this status has not changed since it was read, and its time was old enough to be
-        trusted."""
-        return self.same(status) and self.mtime_ns <= self.read_ns - _SETTLED_NS
+    def is_unchanged(self, status: os.stat_result) -> bool:
+        """Return whether a file with this status has not changed since it was read. Its time must have been old enough
+        to be trusted."""
+        return self.matches(status) and self.mtime_ns <= self.read_ns - _SETTLED_NS
 
-    def same(self, status: os.stat_result) -> bool:
+    def matches(self, status: os.stat_result) -> bool:
         """Return whether size, time and inode are as they were, however young the file was then."""
         return self.size == status.st_size and self.mtime_ns == status.st_mtime_ns and self.inode == status.st_ino
 

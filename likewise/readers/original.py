@@ -185,7 +185,7 @@ class Original:
             raise changed from error
         with os.fdopen(descriptor, "rb") as file:
             status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode) or not self.stamp.same(status):
+            if not stat.S_ISREG(status.st_mode) or not self.stamp.matches(status):
                 raise changed
             if status.st_size > MAX_BYTES and self.format != MBOX.name:
                 raise NoOriginal(f"{self.document.uri}: its file has more than {MAX_BYTES // 2**20} MB")

@@ -88,7 +88,7 @@ def read(source: Source, options: ReadOptions, known: Callable[[str], KnownFile 
         if (
             recorded is not None
             and not options.rehash
-            and recorded.stamp.holds(status)
+            and recorded.stamp.is_unchanged(status)
             and _is_final(path, recorded, options)
         ):
             stamp = recorded.stamp

@@ -78,7 +78,7 @@ def changes(
             unread.add(file.path)
         if recorded is None:
             new.append(file.path)
-        elif not recorded.stamp.same(file.status):
+        elif not recorded.stamp.matches(file.status):
             changed.append(file.path)
         elif not has_failed and not is_read_alike(file.path, recorded, extractors):
             outdated.append(file.path)
