@@ -172,7 +172,7 @@ class Original:
     @contextmanager
     def _open(self) -> Iterator[BinaryIO]:
         path = self.file
-        changed = NoOriginal(
+        changed_error = NoOriginal(
             f"{self.document.uri}: its file has changed since it was indexed, or is gone: index it again"
         )
         if self.format == MAILDIR.name:  # the name of the file has flags, which change
@@ -182,11 +182,11 @@ class Original:
             # O_NONBLOCK: a pipe in the place of the file would wait for ever.
             descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
         except OSError as error:
-            raise changed from error
+            raise changed_error from error
         with os.fdopen(descriptor, "rb") as file:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode) or not self.stamp.matches(status):
-                raise changed
+                raise changed_error
             if status.st_size > MAX_BYTES and self.format != MBOX.name:
                 raise NoOriginal(f"{self.document.uri}: its file has more than {MAX_BYTES // 2**20} MB")
             yield file

@@ -21,9 +21,9 @@ from indexer.encoders.openvino.files import (
     GRAPH_FILES,
     RECIPE,
     TOKENIZER,
-    changed,
+    checksum_error,
     read_manifest,
-    unusable,
+    unusable_error,
     verify,
 )
 from indexer.encoders.recipes.port import Role, Tokenizing
@@ -66,10 +66,10 @@ class CompiledEncoder(Tokenizing):
         try:
             texts = {name: (folder / name).read_bytes() for name in (TOKENIZER, RECIPE)}
         except OSError as error:
-            raise unusable(folder, error) from error
+            raise unusable_error(folder, error) from error
         for name, content in texts.items():
             if hashlib.sha256(content).hexdigest() != sums[name]:
-                raise changed(folder / name)
+                raise checksum_error(folder / name)
         recipe = Recipe.from_json(texts[RECIPE].decode())
         prompts = recipe.query_prompt, recipe.document_prompt
         tokenizer = Tokenizer(texts[TOKENIZER].decode(), recipe.max_tokens, *prompts, special_tokens)

@@ -28,7 +28,7 @@ def read_manifest(folder: Path) -> tuple[dict[str, str], str, bool]:
         if not isinstance(sums, dict) or not {*GRAPH_FILES, TOKENIZER, RECIPE} <= sums.keys():
             raise ValueError(f"{MANIFEST} lacks a file")
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise unusable(folder, error) from error
+        raise unusable_error(folder, error) from error
     return sums, precision, special_tokens
 
 
@@ -39,7 +39,7 @@ def verify(folder: Path, names: Sequence[str], sums: dict[str, str]) -> None:
             raise ModelError(f"{folder / name} is missing: compile the encoder again")
         with (folder / name).open("rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != sums[name]:
-                raise changed(folder / name)
+                raise checksum_error(folder / name)
 
 
 def damage(folder: Path) -> str | None:
@@ -55,11 +55,11 @@ def damage(folder: Path) -> str | None:
     return None
 
 
-def unusable(folder: Path, error: Exception) -> ModelError:
+def unusable_error(folder: Path, error: Exception) -> ModelError:
     """Return the error for a folder that is not a compiled encoder."""
     return ModelError(f"{folder} holds no compiled encoder ({error}): compile it again")
 
 
-def changed(path: Path) -> ModelError:
+def checksum_error(path: Path) -> ModelError:
     """Return the error for a file whose checksum is wrong."""
     return ModelError(f"{path} is not the file that was written (checksum): compile the encoder again")
