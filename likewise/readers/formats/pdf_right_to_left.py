@@ -122,7 +122,7 @@ def reading_order(letters: Sequence[Letter]) -> list[list[Letter]]:
         directions.append("R" if "R" in kinds else "L" if "L" in kinds else "N")
     line: Direction = "R" if directions.count("R") >= directions.count("L") else "L"
     return [
-        [*_read(word)] if way == "R" else word
+        [*_read_from_right(word)] if way == "R" else word
         for word, way in _turned([*zip(words, directions, strict=True)], directions, line)
     ]
 
@@ -170,7 +170,7 @@ def _words(letters: Sequence[Letter]) -> Iterator[list[Letter]]:
     yield word
 
 
-def _read(word: Sequence[Letter]) -> Iterator[Letter]:
+def _read_from_right(word: Sequence[Letter]) -> Iterator[Letter]:
     """Yield the letters of a word that is read from the right."""
     turned = _turned(word, [*map(_direction, word)], "R")
     bases = [letter for letter in turned if not _is_sign(letter)]
