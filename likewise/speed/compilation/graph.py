@@ -200,7 +200,7 @@ def _traced(encoder: TorchEncoder) -> Any:
     return graph
 
 
-_tracing = threading.Lock()
+_masks_lock = threading.Lock()
 """Held while transformers' functions for masks are replaced. Two threads would put each other's back."""
 
 
@@ -226,7 +226,7 @@ def _traceable_masks() -> Iterator[None]:
 
         return make
 
-    with _tracing:
+    with _masks_lock:
         for name in names:
             functions[name] = traceable(functions[name])
         try:
