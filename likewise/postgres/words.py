@@ -130,7 +130,7 @@ class WordReplicas:
     def _keep(self, replica: _Replica) -> None:
         """Use a replica from now on, unless it is of an earlier commit: its thread may read another than the others."""
         newest = self._replica
-        if newest is None or newest.generation <= replica.generation or not replica.same(newest):
+        if newest is None or newest.generation <= replica.generation or not replica.is_of_same_index(newest):
             self._replica = replica
 
     def _require_replica(self, view: View) -> None:
@@ -347,7 +347,7 @@ class _Replica:
             link_indexes(base.files(), self._folder)
         self._indexes = open_indexes(self._folder, self._analysis)
 
-    def same(self, other: _Replica) -> bool:
+    def is_of_same_index(self, other: _Replica) -> bool:
         return self._identity == other._identity
 
     def is_near(self, view: View) -> bool:
