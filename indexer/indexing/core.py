@@ -1,6 +1,6 @@
 """`IndexCore`: the store, the settings and the encoder of an open index, and how documents become a commit.
 
-`Index` is the public class. The command line, ingest.py and rebuild.py use `IndexCore`, because they hold the writer.
+`Index` is the public class. The command line and ingest.py use `IndexCore`, because they hold the writer.
 """
 
 from __future__ import annotations

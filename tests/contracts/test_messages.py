@@ -15,7 +15,6 @@ ONLY_THE_SHELL_READS = {
     "indexer/indexing/ingest.py": "runs over sources, which only the shell starts",
     "indexer/indexing/prune.py": "runs over sources, which only the shell starts",
     "likewise/migration/migrate.py": "a change of the model, which only the shell starts",
-    "indexer/indexing/rebuild.py": "a rebuild, which only the shell starts",
     "indexer/exchange.py": "reading an export, which only runs do",
     "likewise/inspection": "likewise embed and likewise tokens",
     "indexer/stores/local/check.py": "the report of likewise check",

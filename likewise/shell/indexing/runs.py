@@ -192,8 +192,8 @@ def open_for_writing(
         The index, and the notes of a rebuild.
     """
     from indexer.indexing.core import IndexCore
-    from indexer.indexing.rebuild import rebuild_index, replace_older
     from indexer.stores.addresses.open import create_store, is_store, open_store, require_shards
+    from likewise.shell.indexing.rebuild import rebuild_index, replace_older
 
     if not is_store(address):
         settings, encoder = options.settings(cache=context.cache)

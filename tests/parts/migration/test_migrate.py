@@ -805,7 +805,7 @@ def test_a_copy_through_a_link_gets_the_folder_that_the_link_leads_to(folder: Pa
 
 
 def test_a_rebuild_does_not_remove_what_is_kept(folder: Path, encoder: Any, make_encoder: Any) -> None:
-    from indexer.indexing.rebuild import rebuild_index
+    from likewise.shell.indexing.rebuild import rebuild_index
 
     with IndexCore.open(folder) as main:
         built(main, make_encoder(**OTHER))

@@ -364,7 +364,7 @@ ELSEWHERE = {
     "indexer/exchange.py": "names no way out: the record is not from an export",
     "indexer/indexing/identity.py": MODEL,
     "indexer/indexing/ingest.py": "needs vectors of another recipe: tests/engine/indexing/test_own_vectors.py",
-    "indexer/indexing/rebuild.py": MODEL,
+    "likewise/shell/indexing/rebuild.py": MODEL,
     "indexer/languages/notes.py": "needs texts in two languages: tests/engine/languages/test_languages.py",
     "indexer/ledger.py": RECORDS,
     "likewise/migration": MODEL,

@@ -446,7 +446,7 @@ def test_the_cache_is_asked_first_and_filled(tmp_path: Path, source: Path, encod
 
 
 def test_a_rebuild_uses_the_workers(tmp_path: Path, make_encoder: Callable[..., WordEncoder]) -> None:
-    from indexer.indexing.rebuild import rebuild_index
+    from likewise.shell.indexing.rebuild import rebuild_index
 
     encoder, other = make_encoder(), make_encoder(name="others", weights="2")
     with Index.create(tmp_path / "x.index", encoder) as index:

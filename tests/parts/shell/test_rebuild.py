@@ -16,8 +16,8 @@ from opened import snapshot_of, store_of
 from indexer import Document, Index
 from indexer.errors import BadInput, StorageError
 from indexer.indexing.embedding import settings_of_new
-from indexer.indexing.rebuild import rebuild_index
 from indexer.stores.local import seal
+from likewise.shell.indexing.rebuild import rebuild_index
 from search import Searcher
 
 
