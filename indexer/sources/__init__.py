@@ -3,8 +3,8 @@
 `open_sources` resolves the arguments, and `read` yields an Entry for each file or record. Nothing here knows models,
 databases or the shell.
 
-To add a format, write readers/FORMAT.py with one function: either `read(text: str) -> Content`, which keeps the decoded
-text, or `read(path: str) -> Content`, which extracts the text. It runs in the worker process
+To add a format, write likewise/readers/formats/FORMAT.py with one function: either `read(text: str) -> Content`, which
+keeps the decoded text, or `read(path: str) -> Content`, which extracts the text. It runs in the worker process
 within its bounds. It raises Unreadable (the file failed) or Skip (it holds nothing) with a reason. Then name its
 extensions in FORMATS (formats.py) and the function in TABLE (doors.py). Nothing else has to change.
 """
