@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import sys
 import tempfile
 import warnings
@@ -149,7 +150,7 @@ def likewise(
             with pytest.raises(SystemExit) as ended:
                 main([str(argument) for argument in arguments])
             said = capfd.readouterr()
-        return Said(int(ended.value.code or 0), said.out, said.err)
+        return Said(int(ended.value.code or 0), said.out, said.err, shlex.join(map(str, arguments)))
 
     monkeypatch.setattr(indexer.encoders, "load_encoder", load, raising=False)
     register(named=lambda _: encoder)

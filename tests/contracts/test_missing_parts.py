@@ -43,8 +43,7 @@ def test_without_the_cache_texts_are_embedded_again(
     counts = []
     for name in ("a.index", "b.index"):
         asked = len(encoder.seen)
-        said = likewise("index", tmp_path / name, source, "--json")
-        assert (said.code, said.json["indexed"]) == (0, 1)
+        said = likewise("index", tmp_path / name, source, "--json").reported(0, indexed=1)
         assert [note for note in said.json["notes"] if "cache" in note] == []
         counts.append(encoder.seen[asked:].count("moon The moon orbits the earth."))
     assert counts[0] == counts[1] > 0
@@ -63,6 +62,5 @@ def test_without_workers_the_option_says_what_to_install(
         pytest.importorskip("ray")
     without("workers")
     said = likewise("index", tmp_path / "x.index", source, *arguments)
-    assert said.code == 2
-    assert "needs a part of likewise that is not installed (workers): pip install" in said.err
+    said.failed(2, "needs a part of likewise that is not installed (workers): pip install")
     assert not (tmp_path / "x.index").exists()

@@ -62,7 +62,7 @@ def test_an_index_from_before_the_first_release_is_refused_with_one_line(
     hint = f"(likewise index {quote(older)} SOURCE --rebuild replaces it)"
     for command in (["info"], ["search", "bread"], ["index", "-"], ["check", "--repair"], ["remove", "a"], ["compact"]):
         said = likewise(command[0], older, *command[1:], stdin=RECORDS)
-        assert (said.code, said.err.splitlines()) == (3, [f"likewise: error: {sentence} {hint}"]), command
+        assert said.failed(3) == f"{sentence} {hint}", command
     for use in (Index.open, lambda address: Index.open(address, create=True), lambda address: len(Searcher(address))):
         with pytest.raises(OlderFormat) as refused:
             use(older)
@@ -86,7 +86,7 @@ def test_a_rebuild_replaces_an_index_from_before_the_first_release(older: str, l
     with pytest.raises(OlderFormat):  # the failed run has left it
         Index.open(older)
     said = likewise("index", older, "-", "--rebuild", "--json", stdin=RECORDS)
-    assert (said.code, said.json["indexed"]) == (0, 2)
+    said.reported(0, indexed=2)
     note = f"{older}: was made before the first release, and none of it was taken over"
     assert note in said.json["notes"]
     with Index.open(older) as index:

@@ -259,14 +259,12 @@ def test_a_run_over_the_same_sources_brings_back_what_was_lost(likewise: Any, li
     assert "commits are missing" in asked.err
     with Index.open(folder) as index:
         assert len(index) == 2
-    said = likewise("check", folder, "--json")
-    assert (said.code, said.json["ok"]) == (1, False)
+    likewise("check", folder, "--json").reported(1, ok=False)
     said = likewise("index", folder, source)
     assert "commits are missing" in said.err
     with Index.open(folder) as index:
         assert sorted(Path(document.uri).stem for document in index) == sorted(names)
-    said = likewise("check", folder, "--repair")
-    assert said.code == 0
+    said = likewise("check", folder, "--repair").succeeded()
     assert "missing commits; index the sources again" in said.out
     assert likewise("search", folder, "cherry").err == ""
     assert likewise("check", folder).code == 0

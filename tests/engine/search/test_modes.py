@@ -228,8 +228,7 @@ def test_the_nearest_sentence_is_found_on_request(collection: Path, encoder: Any
 
 
 def test_the_shell_explains(folder: Path, likewise: Callable[..., Any]) -> None:
-    said = likewise("search", folder, "bankle rivmig", "-k", "1", "--mode", "hybrid", "--explain")
-    assert said.code == 0
+    said = likewise("search", folder, "bankle rivmig", "-k", "1", "--mode", "hybrid", "--explain").succeeded()
     assert " from cosine " in said.out
     assert " from BM25 " in said.out
     assert "    words     " in said.out
@@ -253,12 +252,9 @@ def test_the_language_is_chosen_once(likewise: Callable[..., Any], lines: Callab
     assert likewise("search", folder, "haus", "--mode", "words", "--json").json["matched"] == 1
     with open_store(folder).snapshot() as snapshot:
         assert snapshot.settings.language == "de"
-    said = likewise("index", folder, "-", "--language", "fr", stdin=records)
-    assert said.code == 2
-    assert "--language" in said.err
+    likewise("index", folder, "-", "--language", "fr", stdin=records).failed(2, "--language")
     said = likewise("index", tmp_path / "z.index", "-", "--language", "klingon", stdin=records)
-    assert said.code == 2
-    assert "language 'klingon' is unknown" in said.err
+    said.failed(2, "language 'klingon' is unknown")
 
 
 def test_a_mail_is_not_judged_by_what_is_attached_to_it(encoder: Any, tmp_path: Path) -> None:

@@ -322,8 +322,7 @@ def test_a_table_without_text_is_read_row_by_row(tmp_path: Path, likewise: Calla
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "corpus.jsonl").write_text('{"_id": "a", "text": "one"}\n')
     (tmp_path / "data" / "towns.tsv").write_text("town\triver\tpeople\nBonn\tRhine\t330000\nTrier\tMoselle\t110000\n")
-    result = likewise("index", tmp_path / "x.index", tmp_path / "data", "--json")
-    assert (result.code, result.json["indexed"], result.json["skipped"], result.json["failed"]) == (0, 3, 0, 0)
+    likewise("index", tmp_path / "x.index", tmp_path / "data", "--json").reported(0, indexed=3, skipped=0, failed=0)
     found = likewise("search", tmp_path / "x.index", "river Moselle", "--where", "people < 200000", "--json").json
     assert [hit["title"] for hit in found["hits"]] == [""]
     shown = likewise("show", tmp_path / "x.index", found["hits"][0]["uri"], "--json").json

@@ -110,18 +110,13 @@ def test_the_shell_waits_or_says_who_writes(likewise: Any, encoder: Any, tmp_pat
     more = lines({"id": "b", "text": "text"})
     with held(folder) as process:
         for arguments in (["index", folder, "-", "--no-wait"], ["remove", folder, "a", "--no-wait"]):
-            said = likewise(*arguments, stdin=more)
-            assert said.code == 3
-            assert f"process {process.pid}" in said.err
-        said = likewise("compact", folder, "--no-wait")
-        assert said.code == 3
-        assert f"process {process.pid}" in said.err
+            likewise(*arguments, stdin=more).failed(3, f"process {process.pid}")
+        likewise("compact", folder, "--no-wait").failed(3, f"process {process.pid}")
         assert likewise("index", folder, "-", "--no-wait", "--rebuild", stdin=more).code == 3
         assert likewise("search", folder, "text").code == 0
         threading.Timer(0.3, process.kill).start()
         said = likewise("index", folder, "-", stdin=more)
-    assert said.code == 0
-    assert f"being written by process {process.pid}" in said.err
+    assert f"being written by process {process.pid}" in said.succeeded().err
     assert likewise("info", folder, "--json").json["documents"] == 2
 
 

@@ -65,11 +65,10 @@ def test_a_damaged_segment_is_noted_by_every_question_answers_the_same_and_is_re
         assert note.startswith("segment ")
         assert note.endswith("; answering from the catalog until the next writer rebuilds it")
     store.close()
-    found = likewise("check", folder, "--json")
-    assert (found.code, found.json["ok"], len(found.json["problems"])) == (1, False, 1)
+    found = likewise("check", folder, "--json").reported(1, ok=False)
+    assert len(found.json["problems"]) == 1
     assert "--repair" in likewise("check", folder).out
-    mended = likewise("check", folder, "--repair", "--json")
-    assert (mended.code, mended.json["ok"]) == (0, True)
+    mended = likewise("check", folder, "--repair", "--json").reported(0, ok=True)
     assert "rebuilt 1 damaged segment" in mended.json["notes"]
     assert (answers(folder), likewise("check", folder).code) == (before, 0)
 
@@ -94,8 +93,7 @@ def test_a_changed_row_of_the_catalog_is_named_and_never_returned(
         with pytest.raises(IndexDamaged):
             searcher.search_vector(ROWS[6], 50)
         assert searcher.search_vector(ROWS[5], 1)[0].uri == "d5"  # what is sound is still found
-    said = likewise("check", folder, "--json")
-    assert (said.code, said.json["ok"]) == (1, False)
+    said = likewise("check", folder, "--json").reported(1, ok=False)
     assert any("d6" in problem for problem in said.json["problems"])
     assert likewise("check", folder, "--repair").code in (1, 3)  # no one can know what it was
     with Index.open(folder) as index:
@@ -154,8 +152,7 @@ def test_check_sees_metadata_that_changed_behind_its_back_and_mends_what_is_deri
 
 def test_orphans_are_notes_and_the_next_writer_removes_them(folder: Path, likewise: Callable[..., Any]) -> None:
     (folder / "segments" / "0123456789abcdef.faiss").write_bytes(b"left by a writer that was killed")
-    said = likewise("check", folder, "--json")
-    assert (said.code, said.json["ok"], said.json["problems"]) == (0, True, [])
+    said = likewise("check", folder, "--json").reported(0, ok=True, problems=[])
     assert "1 file in segments/ without an owner" in said.json["notes"][0]
     with Index.open(folder) as index:
         index.compact()
@@ -246,9 +243,7 @@ def test_an_index_that_does_not_say_what_it_is_is_damaged(
     folder: Path, likewise: Callable[..., Any], name: str, value: str | None
 ) -> None:
     overwrite(folder, name, value)
-    said = likewise("check", folder)
-    assert said.code == 3
-    assert "restore a backup" in said.err
+    likewise("check", folder).failed(3, "restore a backup")
 
 
 @pytest.mark.parametrize(

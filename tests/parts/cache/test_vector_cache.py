@@ -145,8 +145,7 @@ def test_a_flipped_byte_is_noticed_and_embedded_again(
 def test_a_broken_cache_is_a_note_and_not_an_error(folder: Path, tmp_path: Path, likewise: Callable[..., Any]) -> None:
     default_path().parent.mkdir(parents=True)
     default_path().write_bytes(b"no database" * 1000)
-    said = likewise("index", tmp_path / "a.index", folder, "--json")
-    assert said.code == 0
+    said = likewise("index", tmp_path / "a.index", folder, "--json").succeeded()
     assert said.json["indexed"] == 3
     (note,) = about_cache(said)
     assert "cannot be used (file is not a database)" in note

@@ -56,6 +56,5 @@ def test_quotation_marks_and_hyphens_change_no_answer(
         expected = evaluate(run, read_qrels(qrels, read_queries(queries)), ["nDCG@10"]).averages["nDCG@10"]
         said = likewise(
             "evaluate", tmp_path / "x.index", "--queries", queries, "--qrels", qrels, "--mode", mode, "--json"
-        )
-        assert said.code == 0, said
+        ).succeeded()
         assert np.isclose(json.loads(said.out)["averages"]["nDCG@10"], expected, atol=1e-4)

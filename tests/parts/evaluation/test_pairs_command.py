@@ -12,8 +12,7 @@ import pytest
 
 def test_the_command_on_a_file(likewise: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("the bread is old\n\nstars explode\nthe bread is stale\nstars explode\n")
-    said = likewise("pairs", tmp_path / "a.txt", "-n", "1")
-    assert said.code == 0
+    said = likewise("pairs", tmp_path / "a.txt", "-n", "1").succeeded()
     assert said.out.splitlines()[0].endswith("1: the bread is old")
     assert said.out.splitlines()[1].endswith("4: the bread is stale")
     assert said.out.splitlines()[2] == "2 times  3: stars explode"

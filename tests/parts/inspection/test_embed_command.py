@@ -139,22 +139,18 @@ def test_tokens_and_words_in_every_format(
     asked = ["--model", tiny("bert"), "--layers", "2"]
     lines = [json.loads(line) for line in likewise("embed", *TEXTS, *asked, "--tokens").out.splitlines()]
     assert [line for line in lines if len(line["tokens"]) != len(line["vectors"])] == []
-    said = likewise("embed", TEXTS[0], *asked, "--tokens", "-o", tmp_path / "one.npy")
-    assert said.code == 0
+    likewise("embed", TEXTS[0], *asked, "--tokens", "-o", tmp_path / "one.npy").succeeded()
     one = np.load(tmp_path / "one.npy")
     largest = max(1, np.abs(one).max())
     assert np.abs(one - np.array(lines[0]["vectors"], np.float32)).max() < FLOAT32 * largest
     several = likewise("embed", *TEXTS, *asked, "--tokens", "-o", tmp_path / "all.npy")
-    assert (several.code, several.err.count("\n")) == (2, 1)
-    assert "an .npy file holds one array, the tokens of one text: write .jsonl" in several.err
+    several.failed(2, "an .npy file holds one array, the tokens of one text: write .jsonl")
     assert not (tmp_path / "all.npy").exists()
     words = likewise("tokens", TEXTS[0], "--model", tiny("bert"), "--words", "--json").json["words"]
     found = json.loads(likewise("embed", TEXTS[0], *asked, "--words").out)
     assert found["tokens"] == [word["text"] for word in words]
     assert json.loads(likewise("embed", "\u200b", *asked, "--words").out)["vectors"] == []
-    nothing_first = likewise("embed", "\u200b", TEXTS[0], *asked, "--words", "-o", tmp_path / "words.npy")
-    assert nothing_first.code == 2
-    assert "holds one array" in nothing_first.err
+    likewise("embed", "\u200b", TEXTS[0], *asked, "--words", "-o", tmp_path / "words.npy").failed(2, "holds one array")
     means = np.stack([one[word["positions"]].mean(0) for word in words])
     assert np.abs(np.array(found["vectors"]) - means).max() < FLOAT32 * largest
 
@@ -222,7 +218,7 @@ def test_histogram_draws_every_layer(
     monkeypatch.setattr(plots, "draw_layers", kept)
     asked = ["--model", tiny("bert"), "--precision", "float32", "-o", tmp_path / "x.npy"]
     said = likewise("embed", *TEXTS, *asked, "--histogram", tmp_path / "h.png")
-    assert (said.code, said.err) == (0, "")
+    assert said.succeeded().err == ""
     assert (tmp_path / "h.png").read_bytes().startswith(b"\x89PNG\r\n")
     ((layers, title),) = drawn
     assert "4 texts" in title
@@ -301,9 +297,7 @@ def test_errors_are_one_line_and_leave_no_file(
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.npy").write_text("what was there")
-    ended = likewise("embed", *arguments)
-    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1), ended
-    assert said in ended.err
+    likewise("embed", *arguments).failed(2, said)
     assert [each.name for each in tmp_path.iterdir()] == ["x.npy"]
     assert (tmp_path / "x.npy").read_text() == "what was there"
 
@@ -318,9 +312,7 @@ def test_errors_are_one_line_and_leave_no_file(
     ],
 )
 def test_a_line_that_cannot_be_embedded_is_named(likewise: Callable[..., Any], lines: bytes, said: str) -> None:
-    ended = likewise("embed", "-", *(["--jsonl"] if b"{" in lines else []), stdin=lines)
-    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert said in ended.err
+    likewise("embed", "-", *(["--jsonl"] if b"{" in lines else []), stdin=lines).failed(2, said)
 
 
 def test_texts_are_written_as_they_are(
@@ -351,8 +343,7 @@ def test_a_full_disk_leaves_no_file(
 
     monkeypatch.setattr(vector_files.Npy, "write", full)
     ended = likewise("embed", "a", "--model", tiny("bert"), "-o", tmp_path / "x.npy")
-    assert (ended.code, ended.out, ended.err.count("\n")) == (3, "", 1)
-    assert "cannot be written (No space left on device): make room" in ended.err
+    ended.failed(3, "cannot be written (No space left on device): make room")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -365,9 +356,7 @@ def test_numbers_that_are_not_finite_are_an_error(
         shutil.copy(tiny("bert") / file, tmp_path)
     save_file(weights, tmp_path / "model.safetensors")
     for arguments in (["embed", "a"], ["embed", "a", "--tokens"], ["tokens", "a b", "--similarity", "--layers=-1"]):
-        ended = likewise(*arguments, "--model", tmp_path)
-        assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
-        assert "not finite" in ended.err
+        likewise(*arguments, "--model", tmp_path).failed(2, "not finite")
 
 
 def test_a_static_model_embeds_texts_and_has_no_vectors_of_tokens(
@@ -376,6 +365,4 @@ def test_a_static_model_embeds_texts_and_has_no_vectors_of_tokens(
     folder = evaluation_data / "models" / "potion-base-4m-fp32"
     found = likewise("embed", "two rivers", "--model", folder).json["vector"]
     assert np.abs(np.array(found, np.float32) - load_encoder(folder).encode(["two rivers"])[0]).max() < FLOAT32
-    ended = likewise("embed", "two rivers", "--model", folder, "--tokens")
-    assert (ended.code, ended.err.count("\n")) == (2, 1)
-    assert "shows no hidden layers" in ended.err
+    likewise("embed", "two rivers", "--model", folder, "--tokens").failed(2, "shows no hidden layers")

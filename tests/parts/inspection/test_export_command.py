@@ -9,8 +9,7 @@ from typing import Any
 
 
 def test_an_export_makes_an_equal_index(likewise: Callable[..., Any], topics: Path, tmp_path: Path) -> None:
-    exported = likewise("export", topics)
-    assert exported.code == 0
+    exported = likewise("export", topics).succeeded()
     rows = [json.loads(line) for line in exported.out.splitlines()]
     assert len(rows) == 3
     again = tmp_path / "again.index"

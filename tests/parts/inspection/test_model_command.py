@@ -37,8 +37,7 @@ def test_parameters_and_sizes_are_those_of_the_loaded_model(
 
 def test_the_default_model(likewise: Callable[..., Any]) -> None:
     """22.7 million parameters: 30,522 x 384 + 512 x 384 + 2 x 384 + ... as the model's authors say."""
-    said = likewise("model", "all-MiniLM-L6-v2")
-    assert said.code == 0
+    said = likewise("model", "all-MiniLM-L6-v2").succeeded()
     for line in ("22,713,216 in 103 tensors, float32", "6, and the embeddings as layer 0", "Transformer, Pooling, Nor"):
         assert line in said.out
     rows = [line.split("  ") for line in said.out.splitlines()]
@@ -103,6 +102,4 @@ def test_errors_are_one_line(
         str(tmp_path / "empty"): "has no weights",
         str(tmp_path / "broken"): "cannot be read",
     }.items():
-        ended = likewise("model", name)
-        assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1), ended
-        assert said in ended.err
+        likewise("model", name).failed(2, said)

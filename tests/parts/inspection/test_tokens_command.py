@@ -128,12 +128,8 @@ def test_models_without_segments_have_segment_0_throughout(
 
 def test_a_text_over_the_limit_is_cut_only_when_asked(likewise: Callable[..., Any]) -> None:
     long = "word " * 300
-    said = likewise("tokens", long)
-    assert (said.code, said.out) == (2, "")
-    assert "the text has 302 tokens and all-MiniLM-L6-v2 reads 256" in said.err
-    assert "--truncate" in said.err
-    cut = likewise("tokens", long, "--truncate", "--json")
-    assert cut.code == 0
+    likewise("tokens", long).failed(2, "the text has 302 tokens and all-MiniLM-L6-v2 reads 256", "--truncate")
+    cut = likewise("tokens", long, "--truncate", "--json").succeeded()
     assert len(cut.json["tokens"]) == 256
     assert column(cut, "token")[-1] == "[SEP]"
     assert "cut to the 256" in cut.err
@@ -162,9 +158,7 @@ def test_errors_are_one_line(
     likewise: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    ended = likewise("tokens", *arguments)
-    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert said in ended.err
+    likewise("tokens", *arguments).failed(2, said)
 
 
 def test_a_static_model_has_tokens_and_no_hidden_layers(likewise: Callable[..., Any], evaluation_data: Path) -> None:
@@ -173,9 +167,7 @@ def test_a_static_model_has_tokens_and_no_hidden_layers(likewise: Callable[..., 
         "two",
         "rivers",
     ]
-    said = likewise("tokens", "two rivers", "--model", folder, "--similarity")
-    assert (said.code, said.err.count("\n")) == (2, 1)
-    assert "has no hidden layers" in said.err
+    likewise("tokens", "two rivers", "--model", folder, "--similarity").failed(2, "has no hidden layers")
 
 
 def test_no_control_character_reaches_the_terminal(likewise: Callable[..., Any], tiny: Callable[[str], Path]) -> None:

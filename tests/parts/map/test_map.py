@@ -243,12 +243,11 @@ def test_umap_keeps_more_neighbours_than_principal_components() -> None:
 def test_a_table_for_other_explorers(by_components: None, topics: Path, tmp_path: Path, likewise: Any) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     file = tmp_path / "topics.parquet"
-    ended = likewise("export", str(topics), "--parquet", str(file))
-    assert ended.code == 0
+    ended = likewise("export", str(topics), "--parquet", str(file)).succeeded()
     assert "60 documents without x and y" in ended.err
     drawn = draw_map(open_store(topics))
     ended = likewise("export", str(topics), "--parquet", str(file), "--vectors")
-    assert (ended.code, ended.err) == (0, "")
+    assert ended.succeeded().err == ""
     rows = parquet.read_table(file).to_pylist()
     assert [row["uri"] for row in rows] == list(drawn.uris)
     np.testing.assert_array_equal([[row["x"], row["y"]] for row in rows], drawn.places)

@@ -17,8 +17,7 @@ def test_every_document_gets_a_place(
     monkeypatch.setattr(
         "likewise.map.projection._umap", lambda vectors, _: principal_components(vectors)
     )  # UMAP compiles for half a minute
-    said = likewise("map", topics, "--json")
-    assert said.code == 0
+    said = likewise("map", topics, "--json").succeeded()
     assert said.json["documents"] == 3
 
 
@@ -30,6 +29,5 @@ def test_an_index_of_two_documents_or_none_is_refused(
         likewise("index", folder, "-", stdin=lines(*({"id": str(n), "text": f"text {n}"} for n in range(records))))
         if not records:
             likewise("remove", folder, "0", "1")
-        said = likewise("map", folder)
-        error = f"likewise: error: {folder}: a map needs 3 documents with vectors, and it has {held}: index more\n"
-        assert (said.code, said.err) == (2, error)
+        error = f"{folder}: a map needs 3 documents with vectors, and it has {held}: index more"
+        assert likewise("map", folder).failed(2) == error

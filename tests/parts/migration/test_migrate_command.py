@@ -78,8 +78,7 @@ def test_with_judgments_there_and_back(migrate: Callable[..., Any], folder: Path
     judged = ["--queries", folder.parent / "q.jsonl", "--qrels", folder.parent / "qrels.tsv"]
     with Searcher(folder) as searcher:
         passages = searcher.info().passages
-        said = migrate("migrate", folder, "--model", "other", *judged, "--yes", "--json")
-        assert said.code == 0, said.err
+        said = migrate("migrate", folder, "--model", "other", *judged, "--yes", "--json").succeeded()
         assert "MB of disk beside the old ones" in said.err
         found = said.json
         verdict = found["verdict"]
@@ -112,12 +111,11 @@ def test_with_judgments_there_and_back(migrate: Callable[..., Any], folder: Path
 
         encoder.seen.clear()
         said = migrate("migrate", folder, "--back", "--json")
-        assert (said.code, said.json["from"], said.json["to"], said.json["switched"]) == (0, "other", "words", True)
+        said.reported(0, **{"from": "other", "to": "words", "switched": True})
         assert (said.json["documents"], said.json["passages"], encoder.seen) == (80, passages, [])
         assert searcher.recipe == encoder.recipe
         assert migrate("index", folder, folder.parent / "r.jsonl", "--json").json["unchanged"] == 80
-    said = migrate("migrate", folder, "--drop")
-    assert said.code == 0
+    said = migrate("migrate", folder, "--drop").succeeded()
     assert "the vectors of other are removed" in said.out
     assert migrate("info", folder, "--json").json["beside"] is None
     assert migrate("migrate", folder, "--back").code == 2
@@ -144,7 +142,8 @@ def test_without_yes_it_asks_on_a_terminal_and_elsewhere_keeps_the_work_and_ends
     for answer, model in ((False, "words"), (True, "other")):
         monkeypatch.setattr("click.confirm", lambda *_, answer=answer, **__: answer)
         said = migrate("migrate", folder, "--model", "other", "--json")
-        assert (said.code, said.json["switched"], model_of(folder)) == (0, answer, model)
+        said.reported(0, switched=answer)
+        assert model_of(folder) == model
         assert "ndcg@10" not in said.json["verdict"]
     with Index.open(folder) as index:
         texts = {text for text in other.seen if text.count(".") > 2}
@@ -188,15 +187,13 @@ def test_wrong_ways_to_call_it(migrate: Any, folder: Path) -> None:
     assert "has this model already" in migrate("migrate", folder, "--model", "words").err
     own = folder.with_name("own.index")
     Index.create(own, dimensions=2).close()
-    said = migrate("migrate", own, "--model", "other")
-    assert said.code == 2
-    assert "your own vectors" in said.err
+    migrate("migrate", own, "--model", "other").failed(2, "your own vectors")
 
 
 def test_an_empty_index_has_a_verdict_too(migrate: Any, tmp_path: Path, encoder: Any) -> None:
     Index.create(tmp_path / "empty.index", encoder).close()
     said = migrate("migrate", tmp_path / "empty.index", "--model", "other", "--yes", "--json")
-    assert (said.code, said.json["documents"], said.json["verdict"]["overlap@10"]) == (0, 0, None)
+    assert said.reported(0, documents=0).json["verdict"]["overlap@10"] is None
     assert model_of(tmp_path / "empty.index") == "other"
 
 
@@ -211,7 +208,8 @@ def test_a_model_that_is_gone_can_be_left(migrate: Any, folder: Path, monkeypatc
 
     monkeypatch.setattr(question_encoder, "get_query_encoder", gone)
     said = migrate("migrate", folder, "--model", "other", "--yes", "--json")
-    assert (said.code, said.json["switched"], model_of(folder)) == (0, True, "other")
+    said.reported(0, switched=True)
+    assert model_of(folder) == "other"
     problem = "the models are not compared, because the old model cannot be used (nothing listens there)"
     assert problem in said.json["notes"]
     assert problem in said.err

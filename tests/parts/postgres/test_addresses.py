@@ -108,7 +108,7 @@ def test_what_was_meant_as_an_address_is_not_a_path(
         ["search", "bread", "--index", text],
     ):
         said = likewise(*arguments)
-        assert said.code == 2
+        said.failed(2)
         is_copy = arguments[0] == "copy"
         assert ("the address of a database begins with postgresql://" in said.err) != is_copy, said.err
         assert "secret" not in said.out + said.err

@@ -64,12 +64,8 @@ def weak() -> Iterator[str]:
 
 
 def one_line(said: Any, code: int) -> str:
-    assert said.code == code, said
-    assert said.out == ""
     assert PASSWORD not in said.err
-    assert said.err.startswith("likewise: error: ")
-    assert said.err.count("\n") == 1
-    return str(said.err)
+    return str(said.failed(code))
 
 
 class Gate(threading.Thread):
@@ -396,9 +392,7 @@ def test_a_document_that_postgresql_cannot_hold_fails_alone(likewise: Callable[.
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     address = new_address()
     for expected in ({"indexed": 2, "unchanged": 0, "failed": 3}, {"indexed": 0, "unchanged": 2, "failed": 3}):
-        said = likewise("index", address, tmp_path, "--json")
-        assert said.code == 1
-        assert {name: said.json[name] for name in expected} == expected
+        likewise("index", address, tmp_path, "--json").reported(1, **expected)
     failed = likewise("info", address, "--ledger", "failed", "--json").out.splitlines()
     reasons = {row["uri"]: row["reason"] for row in map(json.loads, failed)}
     assert reasons["b"] == "b: metadata field 'note' holds a NUL, which PostgreSQL cannot hold"
@@ -515,7 +509,7 @@ def test_an_extension_in_a_schema_of_its_own(likewise: Callable[..., Any]) -> No
                 session.execute("CREATE SCHEMA extensions; CREATE EXTENSION vector SCHEMA extensions")
             line = one_line(likewise("index", at_server(database), "-", stdin=RECORDS), 3)
             advice = line.partition("; ALTER ROLE ")[2]
-            assert advice.endswith(' SET search_path = "$user", public, "extensions"\n')
+            assert advice.endswith(' SET search_path = "$user", public, "extensions"')
             with closing(psycopg.connect(there, autocommit=True)) as session:
                 path = advice.partition(" SET ")[2]
                 session.execute(f"ALTER DATABASE {database} SET {path}")  # type: ignore[arg-type]

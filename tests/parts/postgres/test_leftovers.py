@@ -63,7 +63,7 @@ def test_an_unfinished_copy_is_named_and_removed(
         with pytest.raises(IndexLocked, match="another process is making it"):
             drop_unfinished(target)
     said = likewise("copy", "--drop", shown, "--json")
-    assert (said.code, said.json["dropped"]) == (0, shown)
+    said.reported(0, dropped=shown)
     assert said.json["bytes"] > 0
     assert command not in " ".join(likewise("check", other, "--json").json["notes"])
     assert "no unfinished copy is there" in likewise("copy", "--drop", target).err

@@ -335,8 +335,7 @@ def test_a_damaged_message_fails_alone(likewise: Likewise, tmp_path: Path, encod
     likewise("index", index, path)
     encoder.seen.clear()
     write(path, box(mail("a"), "\0\0\0\0\n" + mail("b", "Damaged."), mail("c"), "No header, no id.\n"))
-    said = likewise("index", index, path, "--json")
-    assert (said.code, said.json["unchanged"], said.json["failed"]) == (1, 2, 2)
+    likewise("index", index, path, "--json").reported(1, unchanged=2, failed=2)
     failed = likewise("info", index, "--ledger", "failed").out.splitlines()
     ids = [line.split()[1].partition("#")[2] for line in failed if "damaged: no e-mail headers" in line]
     assert ids == [blake2b(b"No header, no id.", digest_size=16).hexdigest(), "b"]
@@ -517,7 +516,7 @@ def test_prune_keeps_messages_that_are_only_ignored_or_in_a_folder_that_cannot_b
         patch.setattr(os, "listdir", refusing_names)
         assert "files: 1 failed, 2 unchanged" in likewise("status", "--index", index).out
         said = likewise("index", index, tmp_path, "--prune", "--yes", "--json")
-    assert (said.code, said.json["failed"], said.json["pruned"]) == (1, 1, 0)
+    said.reported(1, failed=1, pruned=0)
     write(tmp_path / ".likewiseignore", "Mail\n")
     assert likewise("index", index, tmp_path, "--prune", "--yes", "--json").json["pruned"] == 0
     assert likewise("list", index).out.count("Mail") == 3
@@ -553,8 +552,7 @@ def test_a_single_message_is_found_again_under_its_new_name(likewise: Likewise, 
     assert likewise("index", index, message, "--json").json["indexed"] == 1
     message.rename(maildir / "cur" / "1.a.host:2,RS")
     for command in (("index", index, message), ("update", index)):
-        said = likewise(*command, "--prune", "--json")
-        assert (said.code, said.json["unchanged"], said.json["pruned"]) == (0, 1, 0)
+        likewise(*command, "--prune", "--json").reported(0, unchanged=1, pruned=0)
     (maildir / "cur" / "1.a.host:2,RS").unlink()
     assert likewise("index", index, message, "--prune").code == 2
     assert likewise("index", index, maildir / "cur", "--prune", "--yes", "--json").json["pruned"] == 1

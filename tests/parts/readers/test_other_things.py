@@ -77,11 +77,9 @@ def test_pruning_goes_on_beside_other_things(tmp_path: Path, likewise: Callable[
     (folder / "frame.csv").write_text(",x\n0,1\n")
     for name in "abc":
         (folder / f"{name}.txt").write_text(name)
-    run = likewise("index", tmp_path / "x.index", folder, "--json")
-    assert (run.code, run.json["indexed"], run.json["skipped"], run.json["failed"]) == (0, 5, 1, 0)
+    likewise("index", tmp_path / "x.index", folder, "--json").reported(0, indexed=5, skipped=1, failed=0)
     (folder / "a.txt").unlink()
-    run = likewise("index", tmp_path / "x.index", folder, "--prune", "--json")
-    assert (run.code, run.json["pruned"]) == (0, 1)
+    likewise("index", tmp_path / "x.index", folder, "--prune", "--json").reported(0, pruned=1)
 
 
 def test_a_null_member_gives_way_to_the_next_usual_one(tmp_path: Path, collect: Collect) -> None:
@@ -120,5 +118,4 @@ def test_a_table_that_is_cut_off_keeps_its_documents(tmp_path: Path, likewise: C
         (folder / f"{name}.txt").write_text(name)
     assert likewise("index", tmp_path / "x.index", folder, "--json").json["indexed"] == 5
     (folder / "r.csv").write_text('id,text\n0,"zero\n1,one\n')
-    run = likewise("index", tmp_path / "x.index", folder, "--prune", "--json")
-    assert (run.code, run.json["failed"], run.json["pruned"]) == (1, 1, 0)
+    likewise("index", tmp_path / "x.index", folder, "--prune", "--json").reported(1, failed=1, pruned=0)

@@ -124,7 +124,7 @@ def test_a_folder_with_such_files_is_listed(tmp_path: Path, likewise: Any) -> No
     write(folder / "scan.pdf", (words((50, 700, "A page of text")), []), (SCAN, []), more=[PIXEL])
     (folder / "a.txt").write_text("a text")
     said = likewise("index", index, folder, "--json")
-    assert (said.code, said.json["indexed"], said.json["noted"]) == (0, 2, 1)
+    said.reported(0, indexed=2, noted=1)
     assert f"1 file was not read whole: likewise info {index} --ledger noted" in said.err
     assert likewise("info", index, "--ledger", "noted").out == (
         f"indexed   {folder}/scan.pdf  {Code.PAGES_WITHOUT_TEXT(1, 2, '2').text()}\n"

@@ -14,5 +14,4 @@ def test_without_an_index_it_says_what_to_name(likewise: Callable[..., Any], her
 
 
 def test_two_indexes_of_one_name_are_refused(likewise: Callable[..., Any], topics: Path) -> None:
-    said = likewise("mcp", f"a={topics}", f"a={topics}")
-    assert (said.code, said.out) == (2, "")
+    likewise("mcp", f"a={topics}", f"a={topics}").failed(2)

@@ -47,10 +47,7 @@ def test_a_damaged_map_is_named_with_the_command_that_draws_it_again(
     file = topics / "derived" / "map.safetensors"
     file.write_bytes(file.read_bytes()[:-1] + b"?")
     said = likewise("check", topics, "--json")
-    assert (said.code, said.json["problems"]) == (
-        1,
-        [f"the map {file} is damaged: likewise map {topics} draws it again"],
-    )
+    said.reported(1, problems=[f"the map {file} is damaged: likewise map {topics} draws it again"])
     assert likewise("map", topics).code == 0
     assert likewise("check", topics).out == "ok\n"
 

@@ -137,8 +137,7 @@ def test_a_copy_that_was_killed_goes_on(
     killed = subprocess.run([sys.executable, "-c", KILLED, far, target], capture_output=True, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert likewise("info", target).code == 2
-    said = likewise("copy", far, target, "--json")
-    assert (said.code, said.json["copied"], said.json["documents"]) == (0, 4, 10)
+    likewise("copy", far, target, "--json").reported(0, copied=4, documents=10)
     assert answers(target) == answers(far)
 
 
@@ -200,8 +199,7 @@ def test_a_folder_is_copied_into_a_new_folder(likewise: Callable[..., Any], sour
     assert likewise("info", copy, "--json").json["documents"] == 10
     taken.mkdir()
     (taken / "file").write_text("kept")
-    said = likewise("copy", source, taken)
-    assert (said.code, said.out) == (2, "")
+    likewise("copy", source, taken).failed(2)
     assert (taken / "file").read_text() == "kept"
 
 
@@ -229,7 +227,5 @@ def test_the_ledger_and_what_was_learned_are_copied(likewise: Callable[..., Any]
 
 
 def test_a_copy_says_where_nothing_is(likewise: Callable[..., Any], tmp_path: Path, target: str) -> None:
-    said = likewise("copy", tmp_path / "nothing.index", target)
-    assert (said.code, said.out) == (2, "")
-    assert "nothing.index: there is no index here" in said.err
+    likewise("copy", tmp_path / "nothing.index", target).failed(2, "nothing.index: there is no index here")
     assert not is_store(target)

@@ -245,7 +245,7 @@ def test_a_program_of_the_user_reads_what_no_reader_knows(
     (folder / ".likewise.toml").write_text(f'[extractors]\n".png" = ["{program}", "{{file}}"]\n')
     said = likewise("index", "notes")
     expected = "extractors name programs, and this file may come with somebody else's folder: set them in"
-    assert (said.code, expected in said.err) == (2, True), said.err
+    said.failed(2, expected)
 
 
 @pytest.mark.parametrize(
@@ -257,8 +257,7 @@ def test_a_wrong_table_of_programs_is_named(
     user = tmp_path / "configuration" / "likewise" / "config.toml"
     user.parent.mkdir(parents=True)
     user.write_text(text)
-    said = likewise("index", "notes")
-    assert (said.code, f"{user}: extractors" in said.err, "give a " in said.err) == (2, True, True), said.err
+    likewise("index", "notes").failed(2, f"{user}: extractors", "give a ")
 
 
 @pytest.mark.parametrize(
@@ -276,7 +275,5 @@ def test_a_wrong_table_of_programs_is_named(
 )
 def test_a_wrong_configuration_is_named(likewise: Callable[..., Any], folder: Path, text: str, says: str) -> None:
     (folder / ".likewise.toml").write_text(text)
-    said = likewise("search", "far.index", "moon")
-    assert said.code == 2, said.err
-    assert f"{folder / '.likewise.toml'}: {says}" in said.err, said.err
+    likewise("search", "far.index", "moon").failed(2, f"{folder / '.likewise.toml'}: {says}")
     assert likewise("search", "--help").code == 0

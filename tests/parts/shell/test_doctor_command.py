@@ -24,9 +24,7 @@ def topics(report: Any, topic: str) -> list[str]:
 def test_a_healthy_installation(likewise: Callable[..., Any], here: Path) -> None:
     (here / "a.txt").write_text("text")
     assert likewise("index", "a.txt").code == 0
-    said = likewise("doctor", "--json")
-    assert (said.code, said.json["ok"]) == (0, True)
-    report = said.json
+    report = likewise("doctor", "--json").reported(0, ok=True).json
     assert topics(report, "index")[0].startswith(".likewise: 1 document, 1 passage,")
     assert topics(report, "libraries")
     assert topics(report, "cpu")

@@ -56,9 +56,7 @@ def test_every_commit_is_printed_with_stream(
 
 
 def test_a_source_that_does_not_exist_makes_no_index(likewise: Callable[..., Any], tmp_path: Path) -> None:
-    said = likewise("index", tmp_path / "x.index", tmp_path / "nothing")
-    assert (said.code, said.out) == (2, "")
-    assert "nothing" in said.err
+    likewise("index", tmp_path / "x.index", tmp_path / "nothing").failed(2, "nothing")
     assert not (tmp_path / "x.index").exists()
 
 

@@ -24,8 +24,7 @@ def records(lines: Callable[..., str]) -> str:
 
 def test_the_language_is_found_told_once_and_shown(likewise: Callable[..., Any], records: str, tmp_path: Path) -> None:
     folder = tmp_path / "x.index"
-    ran = likewise("index", folder, "-", "--json", stdin=records)
-    assert ran.code == 0
+    ran = likewise("index", folder, "-", "--json", stdin=records).succeeded()
     assert ran.err.count("reads English alone") == 1
     (note,) = (note for note in ran.json["notes"] if "reads English alone" in note)
     assert note in ran.err
@@ -33,8 +32,7 @@ def test_the_language_is_found_told_once_and_shown(likewise: Callable[..., Any],
     info = likewise("info", folder, "--json").json
     assert (info["languages"], info["language"]) == ({"de": 1.0}, "de")
     assert "German 100 %; words are searched as German" in likewise("info", folder).out
-    again = likewise("index", folder, "-", "--language", "auto", "--json", stdin=records)
-    assert (again.code, again.json["unchanged"], again.json["notes"]) == (0, 3, [])
+    likewise("index", folder, "-", "--language", "auto", "--json", stdin=records).reported(0, unchanged=3, notes=[])
 
 
 def test_an_index_of_japanese_does_not_say_that_it_is_searched_as_english(
@@ -55,8 +53,8 @@ def test_a_rebuild_finds_the_language_again(likewise: Callable[..., Any], record
     folder = tmp_path / "x.index"
     likewise("index", folder, "-", "--language", "en", stdin=records)
     assert likewise("search", folder, "haus", "--mode", "words", "--json").json["matched"] == 0
-    kept = likewise("index", folder, "-", "--rebuild", "--json", stdin=records)
-    assert (kept.code, likewise("info", folder, "--json").json["language"]) == (0, "en")
+    likewise("index", folder, "-", "--rebuild", "--json", stdin=records).succeeded()
+    assert likewise("info", folder, "--json").json["language"] == "en"
     found = likewise("index", folder, "-", "--rebuild", "--language", "auto", "--json", stdin=records)
     assert found.err.count("reads English alone") == 1
     assert likewise("info", folder, "--json").json["language"] == "de"

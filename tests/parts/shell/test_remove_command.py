@@ -24,8 +24,7 @@ def test_documents_are_removed_by_a_filter(
     assert likewise("index", "one.index", "new/1.txt").out == "1 seen, 1 indexed: 1 document in 1 passage\n"
     assert likewise("info", "one.index").out.startswith("one.index: 1 document, 1 passage\n")
     said = likewise("remove", "--where", 'under "new"')  # six of eleven
-    assert (said.code, said.out) == (2, "")
-    assert "6 of 11 documents, more than half" in said.err
+    said.failed(2, "6 of 11 documents, more than half")
     assert likewise("remove", "--where", 'under "old"').out == "removed 5 documents\n"
     assert likewise("remove", "--where", 'format = "txd"', "--json").json == {"removed": 0}
     assert [line.split("\t")[0] for line in likewise("list").out.splitlines()] == [f"new/{n}.txt" for n in range(6)]
@@ -37,9 +36,7 @@ def test_documents_are_removed_by_a_filter(
 
 
 def test_an_unknown_uri_removes_nothing(likewise: Callable[..., Any], topics: Path) -> None:
-    said = likewise("remove", topics, "bread", "braed")
-    assert (said.code, said.out) == (2, "")
-    assert "braed" in said.err
+    likewise("remove", topics, "bread", "braed").failed(2, "braed")
     assert likewise("list", topics).out.splitlines()[0] == "bread\tBread"
     assert likewise("remove", topics, "bread", "moon", "--json").json == {"removed": 2}
     assert likewise("list", topics).out == "river\tRiver\n"

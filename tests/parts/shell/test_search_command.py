@@ -39,8 +39,7 @@ def folder(tmp_path: Path, encoder: Any) -> Path:
 
 
 def test_hits_by_rank_score_title_place_and_passage(likewise: Callable[..., Any], folder: Path) -> None:
-    said = likewise("search", folder, "what does the moon do", "-k", 2)
-    assert said.code == 0
+    said = likewise("search", folder, "what does the moon do", "-k", 2).succeeded()
     first, place, passage, blank, second, *_ = said.out.splitlines()
     assert re.fullmatch(r" 1  0\.\d{3}  Tides", first)
     assert (place, passage, blank) == ("    tides", "    The moon pulls the water of the sea", "")
@@ -65,11 +64,10 @@ def test_dates_are_compared_as_dates(likewise: Callable[..., Any], tmp_path: Pat
         ("modified >= -7d", "ab"),
         ("modified < -1w and not modified < -12d", "c"),
     ):
-        said = likewise("list", tmp_path / "x.index", "--where", where)
-        assert (said.code, said.out.split()) == (0, list(uris)), where
+        said = likewise("list", tmp_path / "x.index", "--where", where).succeeded()
+        assert said.out.split() == list(uris), where
     said = likewise("list", tmp_path / "x.index", "--where", "format >= 2000-09-26")
-    assert said.code == 2
-    assert "field format cannot be compared with 2000-09-26, as it holds no date" in said.err
+    said.failed(2, "field format cannot be compared with 2000-09-26, as it holds no date")
     assert "; created (text or date)" in likewise("info", tmp_path / "x.index").out
     assert json.loads(likewise("info", tmp_path / "x.index", "--json").out)["dates"] == ["created"]
 
@@ -152,8 +150,7 @@ def test_no_hits_is_no_failure(likewise: Callable[..., Any], folder: Path) -> No
         (["--min-score", "80"], "none reaches the minimum"),
         (["--where", "n > 9999"], "no document passes"),
     ):
-        said = likewise("search", folder, "moon", *arguments)
-        assert said.code == 0
+        said = likewise("search", folder, "moon", *arguments).succeeded()
         assert says in said.out
 
 
@@ -197,8 +194,8 @@ def test_wrong_usage_is_said_in_a_line_and_exits_2(
 
 
 def test_a_long_question_is_cut_with_a_warning(likewise: Callable[..., Any], folder: Path) -> None:
-    said = likewise("search", folder, "moon " * 40, "--json")
-    assert (said.code, said.json["hits"][0]["uri"]) == (0, "tides")
+    said = likewise("search", folder, "moon " * 40, "--json").succeeded()
+    assert said.json["hits"][0]["uri"] == "tides"
     assert "warning: the question has 40 tokens, 10 more than the model reads" in said.err
 
 
@@ -240,8 +237,7 @@ def test_nothing_of_a_document_acts_on_a_terminal(
         "list": ["list", folder],
         "info": ["info", folder],
     }[command]
-    said = likewise(*arguments)
-    assert said.code == 0
+    said = likewise(*arguments).succeeded()
     assert "owned" in said.out
     ours = re.sub(r"\x1b\[\d*(;\d+)*m", "", said.out)  # colours are our own: those of the document are gone
     assert "\x1b[31m" not in said.out
@@ -337,8 +333,7 @@ PHRASES = [
 def test_conditions_are_read_in_one_argument_or_after_dashes(
     likewise: Callable[..., Any], folder: Path, arguments: list[str], expected: list[str] | None
 ) -> None:
-    said = likewise("search", folder, *arguments)
-    assert said.code == 0
+    said = likewise("search", folder, *arguments).succeeded()
     found = [uri for uri in ("bread", "rocket", "tides") if re.search(uri, said.out, re.IGNORECASE)]
     assert found == (expected or ["bread", "rocket", "tides"])
     assert ("read as conditions: " in said.err) == (expected is not None)
@@ -352,8 +347,8 @@ def test_questions_of_standard_input_have_no_conditions(likewise: Callable[..., 
 
 
 def test_conditions_that_leave_nothing_are_named(likewise: Callable[..., Any], folder: Path) -> None:
-    said = likewise("search", folder, '"the doughs" yeast')
-    assert (said.code, said.out) == (0, "nothing to rank: the index is empty, or no document passes the filter\n")
+    said = likewise("search", folder, '"the doughs" yeast').succeeded()
+    assert said.out == "nothing to rank: the index is empty, or no document passes the filter\n"
     assert 'read as conditions: "the doughs"; --literal asks for the text as it stands' in said.err
 
 

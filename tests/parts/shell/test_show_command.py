@@ -23,6 +23,4 @@ def test_title_fields_and_text_are_printed(likewise: Callable[..., Any], topics:
 
 
 def test_a_misspelt_uri_is_refused(likewise: Callable[..., Any], topics: Path) -> None:
-    said = likewise("show", topics, "mooon")
-    assert (said.code, said.out) == (2, "")
-    assert "mooon" in said.err
+    likewise("show", topics, "mooon").failed(2, "mooon")

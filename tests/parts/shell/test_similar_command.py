@@ -19,6 +19,4 @@ def test_the_nearest_document_comes_first_and_the_document_itself_is_left_out(
 
 
 def test_an_unknown_document_is_wrong_usage(likewise: Callable[..., Any], topics: Path) -> None:
-    said = likewise("similar", topics, "mooon")
-    assert (said.code, said.out) == (2, "")
-    assert "mooon" in said.err
+    likewise("similar", topics, "mooon").failed(2, "mooon")

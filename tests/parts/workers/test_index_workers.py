@@ -175,9 +175,9 @@ def test_recorded_sources_are_read_again_with_workers(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ProcessWorkers, "_start_process", _counting(started))
         said = likewise("update", tmp_path / "x.index", "--workers", "1", "--json")
-    assert (said.code, said.json["indexed"], said.json["unchanged"], started) == (0, 10, 40, [0])
-    refused = likewise("update", tmp_path / "x.index", "--worker-resources", "GPU=1")
-    assert (refused.code, "add --workers ray" in refused.err) == (2, True)
+    said.reported(0, indexed=10, unchanged=40)
+    assert started == [0]
+    likewise("update", tmp_path / "x.index", "--worker-resources", "GPU=1").failed(2, "add --workers ray")
 
 
 def _counting(started: list[int]) -> Callable[..., Any]:
