@@ -36,12 +36,18 @@ _UNFILTERED = ("content", "blob", "meta", "score", "embedding", "sparse_embeddin
 _ORDERINGS = (">", ">=", "<", "<=")
 
 
+_STORED_MODULE = "search.adapters.haystack"
+"""The module that stored pipelines name: the public path, wherever this file is."""
+
+
 class LikewiseDocumentStore:
     """Documents with or without embeddings, ranked by cosine or by BM25. Share one among threads.
 
     Documents come back equal, with the embedding they were given. A document without an embedding is found by words and
     by filters.
     """
+
+    __module__ = _STORED_MODULE
 
     def __init__(self, address: str | PathLike[str] | None = None) -> None:
         """Open or create an index.
@@ -322,6 +328,8 @@ class _Retriever:
 class LikewiseEmbeddingRetriever(_Retriever):
     """Finds the documents of a LikewiseDocumentStore whose embeddings are nearest to the embedding of a question."""
 
+    __module__ = _STORED_MODULE
+
     def __init__(
         self,
         document_store: LikewiseDocumentStore,
@@ -355,6 +363,8 @@ class LikewiseEmbeddingRetriever(_Retriever):
 @component
 class LikewiseBM25Retriever(_Retriever):
     """Finds the documents of a LikewiseDocumentStore that hold words of a question."""
+
+    __module__ = _STORED_MODULE
 
     @component.output_types(documents=list[Document])
     def run(

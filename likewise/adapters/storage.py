@@ -19,7 +19,7 @@ from search import Hit, Hits, Searcher
 
 R = TypeVar("R")
 
-_LOGGER = logging.getLogger("likewise.adapters")
+_LOGGER = logging.getLogger("search.adapters")
 
 
 def open_or_create(address: str | PathLike[str] | None) -> Index:

@@ -279,7 +279,8 @@ async def test_retrievers_are_components_of_a_pipeline(tmp_path: Path) -> None:
     only = comparison("meta.n", ">", 0)
     pipeline.add_component("near", LikewiseEmbeddingRetriever(store, only, 1, filter_policy=FilterPolicy.MERGE))
     pipeline.add_component("words", LikewiseBM25Retriever(store))
-    again = Pipeline.from_dict(pipeline.to_dict(), allowed_modules=["likewise.adapters.haystack"])
+    assert pipeline.to_dict()["components"]["words"]["type"] == "search.adapters.haystack.LikewiseBM25Retriever"
+    again = Pipeline.from_dict(pipeline.to_dict(), allowed_modules=["search.adapters.haystack"])
     for each in (pipeline, again):
         found = each.run({"near": {"query_embedding": [1.0, 0.0]}, "words": {"query": "pear", "top_k": 2}})
         assert [document.id for document in found["near"]["documents"]] == ["1"]
