@@ -7,10 +7,10 @@ the table are looked for among the entry points of other packages.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from operator import attrgetter
 from typing import Any, Literal
 
@@ -120,15 +120,10 @@ def require(group: Group, name: str, purpose: str) -> Any:
     return found
 
 
-@contextmanager
-def installed(part: str) -> Iterator[None]:
-    """Import names of a part, on a public path of the engine. Raises ImportError with what to install."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if error.name != f"likewise.{part}":
-            raise
-        raise ImportError(f"this needs a part of likewise that is not installed ({part}): {to_install()}") from None
+def has_part(part: str) -> bool:
+    """Return whether a part of likewise is installed. Nothing of the part is imported."""
+    place = find_spec(f"likewise.{part}")
+    return place is not None and place.origin is not None  # a folder without Python files has no origin
 
 
 def is_given(group: Group, name: str) -> bool:

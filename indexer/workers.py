@@ -1,7 +1,13 @@
-"""`ProcessWorkers` and `RayWorkers`: the public path of what `likewise.workers` holds."""
+"""The public import path of `ProcessWorkers` and `RayWorkers` of `likewise.workers`."""
 
-from indexer.doors import installed
+from typing import TYPE_CHECKING
 
-with installed("workers"):
+from indexer.lazy_names import lazy_names
+
+if TYPE_CHECKING:
     from likewise.workers import ProcessWorkers as ProcessWorkers
     from likewise.workers import RayWorkers as RayWorkers
+else:
+    __all__, __getattr__, __dir__ = lazy_names(
+        __name__, {"likewise.workers": ["ProcessWorkers", "RayWorkers"]}, "workers"
+    )

@@ -1,6 +1,10 @@
-"""`Client`: the public path of what `likewise.client` holds."""
+"""The public import path of `likewise.client.Client`."""
 
-from indexer.doors import installed
+from typing import TYPE_CHECKING
 
-with installed("client"):
+from indexer.lazy_names import lazy_names
+
+if TYPE_CHECKING:
     from likewise.client import Client as Client
+else:
+    __all__, __getattr__, __dir__ = lazy_names(__name__, {"likewise.client": ["Client"]}, "client")

@@ -1,6 +1,10 @@
-"""`create_app`: the public path of what `likewise.service` holds."""
+"""The public import path of `likewise.service.create_app`."""
 
-from indexer.doors import installed
+from typing import TYPE_CHECKING
 
-with installed("service"):
+from indexer.lazy_names import lazy_names
+
+if TYPE_CHECKING:
     from likewise.service import create_app as create_app
+else:
+    __all__, __getattr__, __dir__ = lazy_names(__name__, {"likewise.service": ["create_app"]}, "service")

@@ -15,7 +15,7 @@ PARTS: Mapping[str, Mapping[str, Any]] = DRAWN["parts"]
 ENGINE = "engine"
 PUBLIC_PATHS: Mapping[str, str] = DRAWN["public_paths"]
 
-OWNERS = {module: part for part, drawn in PARTS.items() for module in (*drawn.get("modules", ()), f"likewise.{part}")}
+OWNERS = {f"likewise.{part}": part for part in PARTS}
 
 
 def part_of(module: str) -> str:

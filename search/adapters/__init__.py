@@ -1,1 +1,1 @@
-"""The public paths of what `likewise.adapters` holds."""
+"""The public import paths of the adapters in `likewise.adapters`."""

@@ -1,7 +1,13 @@
-"""The public path of what `likewise.adapters.langchain` holds."""
+"""The public import path of the names of `likewise.adapters.langchain`."""
 
-from indexer.doors import installed
+from typing import TYPE_CHECKING
 
-with installed("adapters"):
+from indexer.lazy_names import lazy_names
+
+if TYPE_CHECKING:
     from likewise.adapters.langchain import LikewiseRetriever as LikewiseRetriever
     from likewise.adapters.langchain import LikewiseVectorStore as LikewiseVectorStore
+else:
+    __all__, __getattr__, __dir__ = lazy_names(
+        __name__, {"likewise.adapters.langchain": ["LikewiseRetriever", "LikewiseVectorStore"]}, "adapters"
+    )

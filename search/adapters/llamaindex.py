@@ -1,6 +1,12 @@
-"""The public path of what `likewise.adapters.llamaindex` holds."""
+"""The public import path of the names of `likewise.adapters.llamaindex`."""
 
-from indexer.doors import installed
+from typing import TYPE_CHECKING
 
-with installed("adapters"):
+from indexer.lazy_names import lazy_names
+
+if TYPE_CHECKING:
     from likewise.adapters.llamaindex import LikewiseVectorStore as LikewiseVectorStore
+else:
+    __all__, __getattr__, __dir__ = lazy_names(
+        __name__, {"likewise.adapters.llamaindex": ["LikewiseVectorStore"]}, "adapters"
+    )

@@ -1,6 +1,10 @@
-"""The public path of what `likewise.adapters.mteb` holds."""
+"""The public import path of the names of `likewise.adapters.mteb`."""
 
-from indexer.doors import installed
+from typing import TYPE_CHECKING
 
-with installed("adapters"):
+from indexer.lazy_names import lazy_names
+
+if TYPE_CHECKING:
     from likewise.adapters.mteb import LikewiseSearch as LikewiseSearch
+else:
+    __all__, __getattr__, __dir__ = lazy_names(__name__, {"likewise.adapters.mteb": ["LikewiseSearch"]}, "adapters")

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from indexer import Document, Index
+from indexer.doors import TABLE
 
 ROOT = Path(__file__).parents[2]
 MODELS = {"torch", "transformers", "sentence_transformers", "openvino", "tokenizers", "safetensors"}
@@ -78,9 +79,12 @@ def test_help_loads_the_shell_alone_of_ours(environment: SimpleNamespace) -> Non
     """It imports every command's file, and none of those may import what its command needs."""
     code = f"{command('--help')}\nimport sys\nprint(*sys.modules)"
     said = subprocess.run([environment.python, "-c", code], capture_output=True, text=True, timeout=110, check=True)
-    ours = {name for name in said.stdout.splitlines()[-1].split() if name.split(".")[0] in ("indexer", "search")}
+    rooms = ("indexer", "likewise", "search")
+    ours = {name for name in said.stdout.splitlines()[-1].split() if name.split(".")[0] in rooms}
     shell = {name for name in ours if name.startswith("likewise.shell")}
-    assert ours - shell == {"indexer", "indexer.doors", "indexer.errors", "indexer.lazy_names", "search"}
+    places = {place.partition(":")[0] for place in TABLE["commands"].values()}
+    of_commands = {parent for place in places for parent in (place, place.rsplit(".", 1)[0], place.rsplit(".", 2)[0])}
+    assert ours - shell - of_commands == {*rooms, "indexer.doors", "indexer.errors", "indexer.lazy_names"}
 
 
 @pytest.mark.parametrize("name", ["index", "search"])
@@ -127,6 +131,13 @@ def test_a_client_of_a_service_loads_neither_a_store_nor_a_web_framework() -> No
     packages, _ = loaded("import likewise.client.client")
     assert "httpx" in packages
     assert not packages & (MODELS | WEB | {"sqlite3", "faiss", "tantivy"})  # httpx imports rich and click
+
+
+@pytest.mark.parametrize("path", ["indexer.workers", "search.client", "search.server"])
+def test_a_public_path_loads_its_part_when_a_name_is_used(path: str) -> None:
+    packages, printed = loaded(f"import sys, {path}\nprint(*(name for name in sys.modules if 'likewise.' in name))")
+    assert printed == ""
+    assert not packages & (HEAVY | WEB | {"httpx", "ray"})
 
 
 def test_a_second_run_over_the_same_files_loads_no_model(tmp_path: Path) -> None:

@@ -200,8 +200,8 @@ def test_no_import_goes_in_a_circle() -> None:
 def pairs(graph: dict[str, set[str]]) -> list[tuple[str, str]]:
     """Folders that import each other, given the imports of modules; a folder's own files, without its sub-folders.
 
-    The `__init__` of a part, and of the packages `FACES`, only gives names of the files below it."""
-    faces = {*PUBLIC_PATHS, *(f"likewise.{part}" for part in PARTS), *FACES}
+    Public paths and the `__init__` of `FACES` only give names of other files."""
+    faces = {*PUBLIC_PATHS, *FACES}
     folders = {module: MODULES[module].parent.as_posix() if module in MODULES else module[0] for module in graph}
     imports_of = {start: ends for start, ends in graph.items() if start not in faces}
     arrows = {(folders[start], folders[end]) for start, ends in imports_of.items() for end in ends - VALUES}
@@ -225,9 +225,8 @@ def test_every_file_of_the_commands_is_a_command() -> None:
 def test_heavy_packages_are_imported_when_they_are_needed() -> None:
     """By a package's face or by a file that is always read they are imported inside functions."""
     for file in FILES:
-        if file.name in ("__init__.py", "port.py", "recipe.py", "registry.py") or {"cli", "shell", "commands"} & set(
-            file.parts
-        ):
+        of_the_shell = {"shell", "commands"} & set(file.parts)
+        if of_the_shell or file.name in ("__init__.py", "port.py", "recipe.py", "registry.py"):
             assert not HEAVY & {name.split(".")[0] for name in at_import(tree(file))}, file
 
 

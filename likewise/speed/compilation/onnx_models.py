@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import openvino
-
 from indexer.encoders.machine.hardware import Precision
 from indexer.encoders.recipes.locate import read_json
 from indexer.encoders.recipes.prompts import known_pooling
@@ -42,6 +40,8 @@ def load_onnx(checkpoint: Checkpoint, place: Path, file: Path, precision: Precis
     limit = checkpoint.limit(place, positions - from_padding(config))
     recipe = checkpoint.recipe(width, limit, *(() if own_modules else ((last,), "mean", pooling)))
     tokenizer = Tokenizer(checkpoint.tokenizer_json(place), limit, *checkpoint.prompts)
+    import openvino
+
     graph = onnx_graph(file, pooling, recipe.dimensions)
     settings = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
     return OnnxEncoder(recipe, tokenizer, openvino.Core().compile_model(graph, "CPU", settings), file, pooling)
