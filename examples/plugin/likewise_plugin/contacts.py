@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from indexer.ledger import Code
-from indexer.sources.content import Assembly, Content, Skip
-from indexer.sources.encoding import decode
+from indexer.sources.content import Assembly, Content, Skip, Unreadable
+from indexer.sources.encoding import decode, undecodable
 
 _SHOWN = ("FN", "ORG", "TITLE", "EMAIL", "ADR", "NOTE")
 
@@ -16,9 +16,13 @@ def read(path: str) -> Content:
 
     Raises:
         Skip: no contact has a field that people read.
+        Unreadable: the encoding of the file is unknown.
     """
+    data = Path(path).read_bytes()
+    if (text := decode(data)) is None:
+        raise Unreadable(undecodable(data))
     assembly = Assembly()
-    for line in (decode(Path(path).read_bytes()) or "").replace("\r\n", "\n").replace("\n ", "").splitlines():
+    for line in text.replace("\r\n", "\n").replace("\n ", "").splitlines():
         field, _, value = line.partition(":")
         name = field.partition(";")[0].upper()
         shown = " ".join(value.replace("\\n", " ").replace("\\,", ",").replace(";", " ").split())
