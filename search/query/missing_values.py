@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 from indexer.errors import count_of
 from indexer.filters.dates import Date
+from indexer.filters.operators import TEXT_OPERATORS
 from indexer.filters.tree import (
     And,
     Compare,
@@ -133,7 +134,7 @@ def _looked_up(where: Where, found: bool) -> Iterator[tuple[Condition, ...]]:  #
             if negated or not found or len(values) > 1:
                 for value in values:
                     yield (Compare(field, "=", value),)
-        case TextMatch(field, "contains" | "startswith" | "endswith" as op, text, negated):
+        case TextMatch(field, op, text, negated) if not TEXT_OPERATORS[op].takes_pattern:
             if text and (negated or not found):
                 yield (TextMatch(field, op, text),)
 
