@@ -10,18 +10,19 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from drawn_parts import PARTS
 from engine.stores.reference import ReferenceEngine
 from hardware import hide_gpus, share_out
 from said import Said
 from word_encoder import WordEncoder
 
 import indexer.encoders
+from indexer.doors import has_part
 from indexer.encoders import registry
 from indexer.encoders.recipes.recipe import RecipeSpec
 from indexer.records import KnownFile
@@ -67,7 +68,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip what needs a part that is not installed: the tests of the engine run without any."""
     for mark in item.iter_markers("needs"):
         for part in mark.args:
-            if find_spec(f"likewise.{part}") is None:
+            assert part in PARTS
+            if not has_part(part):
                 pytest.skip(f"the part {part} is not installed")
 
 
@@ -136,7 +138,9 @@ def likewise(
     capfd: pytest.CaptureFixture[str],
 ) -> Callable[..., Said]:
     """Runs a command line in this process; every model that is named is the word encoder."""
-    main = pytest.importorskip("likewise.shell").main  # a fixture cannot be marked
+    if not has_part("shell"):
+        pytest.skip("the part shell is not installed")
+    from likewise.shell import main
 
     def load(model: str, **settings: Any) -> WordEncoder:
         return encoder

@@ -18,6 +18,8 @@ from urllib.parse import quote
 import psutil
 import pytest
 
+from indexer.doors import has_part
+
 _NUMBERS = itertools.count()
 
 
@@ -27,7 +29,8 @@ def server_uri() -> str:
 
     Without the part `postgres` the test is skipped.
     """
-    pytest.importorskip("likewise.postgres")
+    if not has_part("postgres"):
+        pytest.skip("the part postgres is not installed")
     if named := os.environ.get("LIKEWISE_TEST_DSN"):
         return named
     folder = _new_folder()

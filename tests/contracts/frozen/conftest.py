@@ -37,7 +37,7 @@ class Ended:
 
 
 def call(*arguments: str | Path, stdin: str = "") -> Ended:
-    from likewise.shell import main
+    from likewise.__main__ import main
 
     given, out, err = (io.TextIOWrapper(io.BytesIO(text), encoding="utf-8") for text in (stdin.encode(), b"", b""))
     code: Any = "main returned"

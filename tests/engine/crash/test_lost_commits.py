@@ -326,7 +326,6 @@ def test_the_file_of_another_index_says_nothing(live: Path, tmp_path: Path) -> N
     assert Index.open(folder).check().ok
 
 
-@pytest.mark.needs("migration")
 def test_a_loss_of_one_commit_is_seen_before_a_migration_commits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from sentence_transformers.sentence_transformer.modules import Dense, Pooling, R
 from tokenizers import Tokenizer
 
 from indexer import Document, Index
+from indexer.doors import has_part
 from indexer.encoders import RecipeSpec, load_encoder
 from indexer.encoders.load import load_recipe
 from indexer.encoders.torch.encoder import TorchEncoder
@@ -61,7 +61,7 @@ class Harmful:
 def test_a_pickled_file_runs_no_code(copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (copy / "model.safetensors").unlink()
-    problem = "they are damaged" if find_spec("likewise.speed") else "transformers .* cannot read its files"
+    problem = "they are damaged" if has_part("speed") else "transformers .* cannot read its files"
     for content in (pickle.dumps({"x": Harmful()}), b"nothing"):
         (copy / "pytorch_model.bin").write_bytes(content)
         with pytest.raises(ModelError, match=f"cannot be loaded: {problem}"):

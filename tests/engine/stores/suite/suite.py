@@ -23,11 +23,11 @@ from indexer.filters.parse import parse
 from indexer.filters.tree import COLUMNS, Where
 from indexer.records import Document, Span, Stamp, Vector
 from indexer.settings import Meaning, Settings
-from indexer.stores import port
 from indexer.stores.addresses.life_cycle import create
 from indexer.stores.addresses.open import engine_of
 from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.port import Batch, Conditions, EmbeddedDocument, Hashes, Passage, Ranking, Unit
+from indexer.stores.reading import store
 from indexer.stores.reading.snapshot import Snapshot
 from indexer.stores.reading.store import Store
 
@@ -50,7 +50,7 @@ class Engine:
     `held` has another process write to one, as far as it can tell.
     """
 
-    at: Callable[[str], port.Engine]
+    at: Callable[[str], store.Engine]
     held: Callable[[Store], Any] | None = None
 
     def create(self, path: str, settings: Settings) -> Store:
@@ -71,7 +71,7 @@ def _held_folder(store: Store) -> Iterator[Callable[[], None]]:
         os.close(file)
 
 
-def _in_database(path: str) -> port.Engine:
+def _in_database(path: str) -> store.Engine:
     """Return the engine of the index in the tests' database that stands for a path of a test."""
     from postgres_server import address_of
 
