@@ -367,7 +367,17 @@ def compare(path: Path, options: ReadOptions, results: dict[str, Result]) -> Non
 
 def files_of_tests(folder: Path) -> Path:
     """Run the tests of the readers, and return the folder of the files that they made."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "tests/parts/readers", "--basetemp", str(folder / "made")]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "tests/parts/readers",
+        "tests/engine/sources",
+        "--basetemp",
+        str(folder / "made"),
+    ]
     command += ["-o", "tmp_path_retention_policy=all"]
     subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     return folder / "made"

@@ -110,7 +110,7 @@ class MapRecord:
 
 @dataclass(frozen=True, slots=True)
 class RecordedSource:
-    """A SOURCE that was read into an index, so that it can be read again (sources/recorded.py).
+    """A SOURCE that was read into an index, so that it can be read again (sources/folders/recorded.py).
 
     Attributes:
         argument: absolute path of a file or folder, or a pattern.

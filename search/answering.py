@@ -1,5 +1,5 @@
-"""`Answering`: the steps of a question to one index. `Searcher` answers by them, and federation.py asks several indexes
-by them.
+"""`Answering`: the steps of a question to one index. `Searcher` answers by them, and the part `federation` asks several
+indexes by them.
 """
 
 from __future__ import annotations

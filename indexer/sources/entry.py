@@ -39,7 +39,7 @@ class Entry:
         embedded: the passages of an exported record, with their vectors.
         stamp: stamp of the file; None for stdin, and for a file or folder that was not looked into.
         opened: False if the file has not changed and the entry comes from the ledger.
-        ignored: whether it was left out because of a rule (see ignores.py). A folder then stands for all its files.
+        ignored: whether it was left out because of a rule (folders/ignores.py). A folder then stands for all its files.
         reader: format and version of its reader (`formats.reader_of`); empty for a file that was not opened.
         notes: what was not read of a document, such as pages without text.
     """
@@ -96,7 +96,7 @@ class ReadOptions:
         max_file_mb: largest size of a file, or of one record of a file, in megabytes (2**20 bytes).
         id_field, title_field, text_field: members of records to use; None for the usual names.
         rehash: read files even if their stamp says that they have not changed.
-        ignore: leave out files of folders that .gitignore, .likewiseignore or the default list names (ignores.py).
+        ignore: leave out files of folders that .gitignore, .likewiseignore or the default list names.
         extractors: programs that read what no reader knows. They are never stored: who reads again names them again.
     """
 

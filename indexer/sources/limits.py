@@ -1,7 +1,7 @@
 """Limits of time, memory and size for reading a file. A file over one of them fails, and its reason names the limit.
 
 `--max-file-mb` is the only limit that users choose. Readers that run in this process take time in proportion to the
-size of their file: tables, JSON and plain text. All others run in the worker process (worker.py).
+size of their file: tables, JSON and plain text. All others run in the worker process (files/worker.py).
 """
 
 MAX_FILE_SECONDS = 60.0

@@ -1,9 +1,9 @@
 """The values that likewise and the engines that store its passages exchange. reading/store.py has the protocols.
 
-The rules that every engine follows are in neutral files beside this file: hashes.py (whether a document has changed),
-vectors.py (how a vector is stored), analysis.py (text to terms), flatten.py (metadata to fields), field_types.py (which
-filters are refused), lines.py (the line of a passage), setting_rows.py (the stored names of settings) and pairs.py (the
-most similar pairs).
+Every engine follows the rules in these files: hashes.py (whether a document has changed), vectors.py (how a vector is
+stored), words/analysis.py (text to terms), fields/flatten.py (metadata to fields), fields/field_types.py (which filters
+are refused), lines.py (the line of a passage), setting_rows.py (the stored names of settings) and pairs.py (the most
+similar pairs).
 """
 
 from __future__ import annotations

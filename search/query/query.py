@@ -45,7 +45,7 @@ class Query:
         k: how many hits to return.
         where: a filter: text, 'year >= 2020 and created >= 2024-01-31 and modified >= -7d', or a mapping,
             {"year": {">=": 2020}, "lang": {"in": ["en", "de"]}}.
-        mode: "dense" ranks by the cosine of question and passage, "words" by BM25, "hybrid" by both (fusion.py).
+        mode: "dense" ranks by the cosine of question and passage, "words" by BM25, "hybrid" by both.
         passages: rank passages instead of documents, so that a document may have several hits.
         min_score: leave out hits with a lower score, after the k best were found.
         exact: compare with every vector, even if an approximate index could answer.
@@ -56,7 +56,7 @@ class Query:
         like: uris of documents of the index that hits shall be like (examples.py). They are left out of the hits, and
             the text may be empty.
         unlike: uris of documents that hits shall be unlike; they are left out too.
-        fold: return one hit for each family of hits whose passages have nearly the same text (families.py).
+        fold: return one hit for each family of hits whose passages have nearly the same text (ranking/families.py).
         newer: newer documents first: the half-life of a score above 0, such as "90d", or "90d:FIELD" for the dates of a
             field in place of `modified`. Documents without a date count as the median of the others.
         literal: ask for the whole text as it stands. Otherwise `"a phrase"`, `+word`, `-word` and `-"a phrase"` in the

@@ -137,7 +137,7 @@ def open_sources(arguments: Sequence[str], options: ReadOptions, is_index: IsInd
     """Resolve SOURCE arguments in the order given. An argument that is given twice is resolved once.
 
     Args:
-        is_index: recognizes the folders of indexes, which are left out. Pass `holds_store` of the stores.
+        is_index: recognizes the folders of indexes. They are left out. Pass `holds_store` of the stores.
 
     Raises:
         SourceError: a path does not exist or a pattern matches nothing. The error names all of them, and nothing was

@@ -20,7 +20,7 @@ from indexer.sources.folders.ignores import IGNORE_FILES, Ignores, add_folder, e
 from indexer.sources.folders.maildir import is_empty, is_maildir, is_tmp_of_maildir, ledger_path, maildir_of
 
 IsIndex = Callable[[Collection[str]], bool]
-"""Returns whether a folder with files of these names is an index, whose files are not documents."""
+"""Returns whether a folder with files of these names is an index. The files of an index are not documents."""
 
 
 @dataclass(slots=True)
@@ -123,7 +123,7 @@ class Walk:
             claimed: paths that other SOURCEs name and read.
             wanted: returns whether a file belongs to the SOURCE, by its path below root; None for all files.
             reaches: returns whether a folder can hold wanted files, by its path below root; None for all folders.
-            is_index: recognizes the folders of indexes, which are left out.
+            is_index: recognizes the folders of indexes. They are left out.
             ignore: leave out what the rules of ignores.py name.
         """
         self.root, self.real_root = root, os.path.realpath(root)

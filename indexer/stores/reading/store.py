@@ -3,7 +3,7 @@
 A `Store` gives consistent snapshots to read, which snapshot.py reads through the views of any engine, and a writer to
 change it. Documents are listed in pages, so that a long listing keeps no transaction open. Nothing here names a folder,
 a database or a library: open.py turns an address into a store, and each engine has a folder of its own.
-tests/contracts/stores/ holds every engine to this file, by comparison with a store made of a dict and numpy.
+tests/engine/stores/suite/ holds every engine to this file, by comparison with a store made of a dict and numpy.
 """
 
 from __future__ import annotations

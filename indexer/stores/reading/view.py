@@ -114,7 +114,7 @@ class Selection(Protocol):
 
 
 class CommitState(Protocol):
-    """What is kept in memory for one commit: see `indexer.stores.port.Snapshot`."""
+    """What is kept in memory for one commit: see `indexer.stores.reading.snapshot.Snapshot`."""
 
     @property
     def settings(self) -> Settings: ...
@@ -182,4 +182,4 @@ class View(Rows, Protocol):
         """Return the size of everything that is stored, and how it is stored."""
 
     def check(self, meaning: Meaning | None) -> CheckReport:
-        """Verify everything. See `indexer.stores.port.Snapshot.check`."""
+        """Verify everything. See `indexer.stores.reading.snapshot.Snapshot.check`."""
