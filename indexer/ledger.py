@@ -91,6 +91,8 @@ class Code(Enum):
     ENCODING_UNKNOWN = "its encoding cannot be found out: save it as UTF-8"
     WRONG_ENCODING = "is written in {}: save it as UTF-8"
     WRONG_WIDE_BYTES = "is {} with bytes that do not fit: save it as UTF-8"
+    ENCODING_GUESSED = "encoding guessed: {} (bytes beyond ASCII: {}): save it as UTF-8 if its text looks wrong"
+    CHARACTERS_UNREAD = "{} of its characters cannot be read as {}: save it as UTF-8"
     WRONG_BYTE = "is UTF-8 but for 1 byte, the first in line {}: save it as UTF-8"
     WRONG_BYTES = "is UTF-8 but for {} bytes, the first in line {}: save it as UTF-8"
 

@@ -1,4 +1,10 @@
-"""Finding the encoding of a text file, and decoding the file without any other change."""
+"""Finding the encoding of bytes, and decoding them without any other change.
+
+All readers decode here. `decode_labelled` believes a label (of a page, of XML, of a part of a mail) as browsers do: a
+label stands for the largest encoding that programs write under it (WHATWG Encoding Standard), and Japanese encodings
+have the rows of vendors. `decode_text` finds the encoding of a text that has no label. Both return notes: on an
+encoding that few bytes decided, and on characters that could not be read.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +13,7 @@ import re
 import unicodedata
 from collections import Counter
 from functools import cache
+from typing import NamedTuple
 
 from indexer.ledger import Code, Reason
 
@@ -27,6 +34,29 @@ _COOKIE = re.compile(
     rb"|^<\?xml[^>]*?\bencoding=[\"']([-\w.]+)",
     re.MULTILINE,
 )
+_SUPERSETS = {
+    **dict.fromkeys(("gb2312", "gbk", "x-gbk", "csgb2312", "gb_2312-80"), "gb18030"),
+    **dict.fromkeys(("shift_jis", "x-sjis", "windows-31j"), "cp932"),
+    **dict.fromkeys(("euc_kr", "windows-949"), "cp949"),
+    **dict.fromkeys(("big5", "x-x-big5"), "big5hkscs"),
+    **dict.fromkeys(("tis-620", "iso8859-11", "dos-874"), "cp874"),
+    **dict.fromkeys(("iso-2022-jp-ms", "cp50220", "cp50221", "iso2022_jp"), "iso2022_jp_ext"),
+    **dict.fromkeys(("eucjp-ms", "cp51932", "x-euc-jp"), "euc_jp"),
+    **{"iso8859-1": "cp1252", "iso8859-9": "cp1254", "iso-8859-8-i": "iso8859-8", "koi8-ru": "koi8-u"},
+    **{"x-mac-roman": "mac-roman", "x-mac-cyrillic": "mac-cyrillic", "x-mac-ukrainian": "mac-cyrillic"},
+}
+"""The encoding that a label stands for, by the label or by Python's name of its codec. Python knows other labels."""
+
+_ESCAPED_JAPANESE = re.compile(rb"\x1b(?:\$[@B]|\$\([DOPQ]|\([IJ])")
+_ESCAPED_KOREAN = re.compile(rb"\x1b\$\)C")
+_VENDOR_ROWS, _REPLACE = "likewise.vendor-rows", "likewise.replace"  # names of error handlers
+
+_FEW_BYTES = 200
+"""Minimum bytes beyond ASCII that decide a guess without a note."""
+
+_MIN_READ = 20
+"""Minimum bytes beyond ASCII that an encoding reads for each one that it does not read."""
+
 _SAMPLE_BYTES = 256 * 1024  # charset-normalizer takes seconds per megabyte
 
 # The letters beyond ASCII of each language, by the code page of its files. charset-normalizer takes French for cp1250
@@ -40,6 +70,8 @@ _PAGES = {
     "cp1250": _CENTRAL,
     "iso8859_2": _CENTRAL,
     "cp1254": "çğıöşüâîûİ",
+    "mac-roman": _WESTERN,
+    "mac-latin2": _CENTRAL,
     "cp1257": "ąčęėįšųūž āčēģīķļņšūž",
 }
 _BEYOND_OR_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f-\xff]")
@@ -101,25 +133,119 @@ def is_binary(head: bytes) -> bool:
     return b"\0" in head and marked_encoding(head) is None
 
 
-def decode(data: bytes, cookies: bool = True) -> str | None:
-    """Return the text with its newlines unchanged and without a byte order mark; None if no encoding fits.
+class Decoded(NamedTuple):
+    """A text with its newlines unchanged and without a byte order mark, and notes for the ledger."""
 
-    Tried in this order: byte order mark, UTF-16 by its NUL bytes, UTF-8, the coding cookie or XML declaration of source
-    code, and a guess from the lines that are not ASCII. An encoding fits only if it decodes the whole file without an
-    error.
+    text: str
+    notes: tuple[Reason, ...] = ()
+
+
+def codec_of(label: str) -> str | None:
+    """Return Python's name of the encoding that a label stands for; None for a label that nobody knows."""
+    label = label.strip(" \t\r\n\"'").lower().partition("*")[0]  # RFC 2231 appends a language after "*"
+    for name in (label, label.replace("windows-", "cp").removeprefix("x-")):
+        if name in _SUPERSETS:
+            return _SUPERSETS[name]
+        try:
+            codec = codecs.lookup(name)
+        except (LookupError, ValueError):
+            continue
+        if _strict(b"", codec.name) is not None:  # a codec of text
+            return _SUPERSETS.get(codec.name, codec.name)
+    return None
+
+
+def decode_labelled(data: bytes, label: str | None) -> Decoded:
+    """Return the text of bytes that have a label, such as the charset of a page or of a part of a mail.
+
+    A byte order mark comes first. UTF-8 is tried before ASCII, an unknown label and none. If most characters beyond
+    ASCII do not fit the label, the encoding is found as that of any text; otherwise they become U+FFFD, with a note.
+    """
+    codec = bom_encoding(data) or codec_of(label or "")
+    if codec and codec.startswith(("utf-16", "utf-32", "utf_16", "utf_32")) and not bom_encoding(data):
+        is_narrow = marked_encoding(data) is None and _strict(data, "utf-8") is not None
+        codec = "utf-8" if is_narrow else codec  # a page that could be read to its label is not in UTF-16
+    if codec in {None, "ascii"}:
+        return decode_text(data, cookies=False) or _replaced(data, "cp1252" if codec else "utf-8")
+    decoded = _replaced(data, codec)
+    beyond = sum(character > "\x7f" for character in decoded.text)
+    if 2 * decoded.text.count("\ufffd") > beyond and (found := decode_text(data, cookies=False)):
+        return found
+    return decoded
+
+
+def decode(data: bytes, cookies: bool = True) -> str | None:
+    """Return the text of `decode_text`; None if no encoding fits all of its characters."""
+    decoded = decode_text(data, cookies)
+    return decoded.text if decoded and all(note.code is not Code.CHARACTERS_UNREAD for note in decoded.notes) else None
+
+
+def decode_text(data: bytes, cookies: bool = True) -> Decoded | None:
+    """Return the text of bytes without a label; None if no encoding fits.
+
+    Tried in this order: byte order mark, UTF-16 by its NUL bytes, the escapes of ISO-2022, UTF-8, the coding cookie or
+    XML declaration of source code, and a guess from the lines that are not ASCII. An encoding fits only if it decodes
+    the whole file without an error, but for UTF-8 with a few wrong bytes, and Latin text with lines in UTF-8.
 
     Args:
         cookies: look for a coding cookie or XML declaration.
     """
     if marked := marked_encoding(data):
-        return _strict(data, marked)
+        text = _strict(data, marked)
+        return None if text is None else Decoded(text)
     declared = _cookie(data) if cookies else None
-    seven_bit = declared is not None and declared.lower().startswith("iso-2022")  # UTF-8 would fit it too
-    for encoding in (declared, "utf-8") if seven_bit else ("utf-8", declared):
+    if escaped := _escaped_encoding(data):
+        return _replaced(data, escaped)
+    for encoding in ("utf-8", declared):
         if encoding and (text := _strict(data, encoding)) is not None:
-            return text
-    guessed = guess(data)
-    return _strict(data, guessed) if guessed else None
+            return Decoded(text)
+    return _guessed(data)
+
+
+def _escaped_encoding(data: bytes) -> str | None:
+    """Return the encoding that the escapes of a text of 7 bits show; None for any other text."""
+    if b"\x1b" not in data or not data.isascii():
+        return None
+    if _ESCAPED_KOREAN.search(data):
+        return "iso2022_kr"
+    return "iso2022_jp_ext" if _ESCAPED_JAPANESE.search(data) else None
+
+
+def _guessed(data: bytes) -> Decoded | None:
+    """Return the text in the most plausible encoding, with a note if few bytes have decided it.
+
+    Lines of a file of Latin script that are UTF-8 are read as UTF-8. If no encoding fits, wrong bytes of UTF-8 become
+    U+FFFD.
+    """
+    lines = data.splitlines(keepends=True)
+    is_utf_8 = [_strict(line, "utf-8") is not None for line in lines]
+    others = b"".join(line for line, fits in zip(lines, is_utf_8, strict=True) if not fits)
+    is_mixed = any(fits and not line.isascii() for line, fits in zip(lines, is_utf_8, strict=True))
+    encoding = None if is_mixed and _broken_utf8(others, 0.5) else guess(others)
+    if is_mixed and encoding and not _is_latin(_non_ascii_lines(others), encoding):
+        encoding, is_mixed = guess(data), False
+    if encoding is None:
+        return _replaced(data, "utf-8") if _broken_utf8(data, 0.75) else None
+    parts = [(data, encoding)]
+    if is_mixed:
+        parts = [(line, "utf-8" if fits else encoding) for line, fits in zip(lines, is_utf_8, strict=True)]
+    beyond = len(_BEYOND.findall(others if is_mixed else data))
+    guessed = (Code.ENCODING_GUESSED(encoding, f"{beyond:,}"),) if beyond < _FEW_BYTES else ()
+    text = "".join(part.decode(codec, _REPLACE) for part, codec in parts)
+    return None if _MIN_READ * text.count("\ufffd") > beyond else Decoded(text, (*guessed, *_unread(text, encoding)))
+
+
+def _replaced(data: bytes, codec: str) -> Decoded:
+    """Return the text with U+FFFD for what cannot be read, and their number in a note."""
+    if (text := _strict(data, codec)) is not None:
+        return Decoded(text)
+    text = data.decode(codec, _REPLACE)
+    return Decoded(text, _unread(text, codec))
+
+
+def _unread(text: str, codec: str) -> tuple[Reason, ...]:
+    count = text.count("�")
+    return (Code.CHARACTERS_UNREAD(f"{count:,}", codec),) if count else ()
 
 
 def undecodable(data: bytes) -> Reason:
@@ -152,7 +278,7 @@ def guess(data: bytes) -> str | None:
     if not fitting:
         best = from_bytes(sample).best()
         if best is None or not _is_latin(sample, best.encoding):
-            return best.encoding if best else None
+            return codec_of(best.encoding) if best else None
         fitting = "cp1252" if page == "cp1252" and _strict(sample, page) is not None else best.encoding
     # In Latin script "Ã©" and the like are not words, so a smaller share is enough to recognize UTF-8.
     return None if _broken_utf8(data, 0.75) else fitting
@@ -243,6 +369,40 @@ def _is_latin(sample: bytes, encoding: str) -> bool:
 
 def _strict(data: bytes, encoding: str) -> str | None:
     try:
-        return data.decode(encoding)
+        return data.decode(encoding, _VENDOR_ROWS)
     except (LookupError, ValueError):  # there is no such encoding, or it does not fit
         return None
+
+
+def _vendor_rows(error: UnicodeError) -> tuple[str, int]:
+    """Read a character that programs write in this encoding and Python does not know; raise any other error.
+
+    These are the rows of NEC and IBM in EUC-JP and ISO-2022-JP, as code page 932 has them, and the euro sign.
+    """
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    pair, end = error.object[error.start : error.start + 2], error.start + 2
+    if error.encoding in {"euc_jp", "iso2022_jp_ext"} and len(pair) == 2:
+        row, cell = (byte & 0x7F for byte in pair)
+        lead = ((row - 0x21) >> 1) + 0x81
+        trail = cell + (0x7E if row % 2 == 0 else 0x1F if cell < 0x60 else 0x20)
+        if 0x20 < row < 0x7F and 0x20 < cell < 0x7F:
+            return bytes((lead + (0x40 if lead > 0x9F else 0), trail)).decode("cp932"), end
+    elif error.encoding == "big5hkscs" and pair == b"\xa3\xe1":
+        return "€", end
+    elif error.encoding == "gb18030" and pair[:1] == b"\x80":
+        return "€", error.start + 1
+    raise error
+
+
+def _replacement(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    try:
+        return _vendor_rows(error)
+    except UnicodeDecodeError:
+        return "\ufffd", error.end
+
+
+codecs.register_error(_VENDOR_ROWS, _vendor_rows)
+codecs.register_error(_REPLACE, _replacement)

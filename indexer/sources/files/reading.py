@@ -18,7 +18,7 @@ from indexer.errors import to_install
 from indexer.ledger import NO_REASON, Code, Reason
 from indexer.records import Document, KnownFile, Stamp
 from indexer.sources.content import Content, Skip, Unreadable
-from indexer.sources.encoding import decode, is_binary, undecodable
+from indexer.sources.encoding import decode, decode_text, is_binary, undecodable
 from indexer.sources.entry import Entry, ReadOptions, content_or_entry, entry_of
 from indexer.sources.files.extractor import EXTRACTOR
 from indexer.sources.files.titles import title_of
@@ -263,12 +263,16 @@ def _decode(data: bytes, path: str, format_: Format) -> Content:
     Raises:
         Skip, Unreadable: see content.py.
     """
-    text = decode(data, cookies=format_ not in (MARKDOWN, RST))  # in Markdown "# Encoding: of names" is a heading
-    if text is None:
+    decoded = decode_text(
+        data, cookies=format_ not in (MARKDOWN, RST)
+    )  # in Markdown "# Encoding: of names" is a heading
+    if decoded is None:
         raise Unreadable(undecodable(data))
+    text = decoded.text
     if "\0" in text:
         raise Skip(Code.BINARY_WITH_NUL())
-    return EXTRACTOR.extract(path, format_.reader, len(text), text) if format_.reader else Content(text)
+    content = EXTRACTOR.extract(path, format_.reader, len(text), text) if format_.reader else Content(text)
+    return replace(content, unread=(*decoded.notes, *content.unread))
 
 
 def _modified(stamp: Stamp) -> str:

@@ -10,19 +10,20 @@ readers, in a worker process of this one.
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 import time
 from dataclasses import replace
 from email import message_from_bytes, policy
 from email.errors import HeaderParseError
-from email.header import decode_header, make_header
+from email.header import decode_header
 from email.message import EmailMessage, Message, MIMEPart
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 from indexer.ledger import Code, Reason
 from indexer.sources.content import Assembly, Content, Refused, Unreadable, clean
-from indexer.sources.encoding import decode, is_binary, marked_encoding
+from indexer.sources.encoding import decode, decode_labelled, is_binary, marked_encoding
 from indexer.sources.files.extractor import EXTRACTOR
 from indexer.sources.formats import EML, FORMATS, HTML, Format, format_of
 from likewise.readers.formats import html
@@ -32,6 +33,7 @@ from likewise.readers.message import message_ids
 _FIELDS = {"from": "From", "to": "To", "cc": "Cc", "subject": "Subject"}
 _MARKUP = {"text/rtf", "text/richtext", "text/enriched", "text/css"}  # text/* that is not readable as it is
 _SIGNATURES = {"application/pgp-signature", "application/pkcs7-signature", "application/x-pkcs7-signature"}
+_ENCODED_WORDS = re.compile(r"=\?[^?\s]+\?[bq]\?[^?]*\?=(?:\s+=\?[^?\s]+\?[bq]\?[^?]*\?=)*", re.IGNORECASE)
 _MAX_DEPTH = 20  # of messages within messages
 
 
@@ -86,10 +88,16 @@ def _header(message: Message, name: str) -> str:
     value = raw if data.isascii() else decode(data, cookies=False) or data.decode("utf-8", "replace")
     if "=?" in value:
         try:
-            value = str(make_header(decode_header(value)))
-        except (HeaderParseError, LookupError, ValueError):  # not encoded after all, or in an unknown charset
+            value = _ENCODED_WORDS.sub(_decode_words, value)
+        except HeaderParseError:  # not encoded after all
             value = str(policy.default.header_factory(name, value))
     return " ".join(clean(value).split())
+
+
+def _decode_words(words: re.Match[str]) -> str:
+    """Return the text of encoded words that follow one another (RFC 2047)."""
+    parts = decode_header(words[0])
+    return "".join(decode_labelled(part, charset).text if isinstance(part, bytes) else part for part, charset in parts)
 
 
 def _thread(message: Message) -> str:
@@ -275,13 +283,4 @@ def _payload(part: MIMEPart) -> bytes:
 
 def _decode(part: MIMEPart) -> str:
     """Return the text of a part, decoded by its charset or, if that is unknown or does not fit, like any text."""
-    content = _payload(part)
-    declared = part.get_content_charset("us-ascii")
-    try:
-        return content.decode(declared)
-    except (LookupError, ValueError):
-        text = decode(content, cookies=False)
-    try:
-        return content.decode(declared, errors="replace") if text is None else text
-    except LookupError:
-        return content.decode("utf-8", errors="replace")
+    return decode_labelled(_payload(part), part.get_content_charset("")).text

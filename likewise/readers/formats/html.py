@@ -14,7 +14,7 @@ from typing import Any
 
 from indexer.ledger import NO_REASON, Code, Reason
 from indexer.sources.content import Assembly, Content, Headings, Unreadable
-from indexer.sources.encoding import ascii_compatible, bom_encoding, guess
+from indexer.sources.encoding import Decoded, decode_labelled
 
 _CHARSET = re.compile(rb"<meta[^>]+?charset\s*=\s*[\"']?([-\w.:]+)|<\?xml[^>]+?encoding=[\"']([-\w.]+)", re.IGNORECASE)
 _INVISIBLE = {
@@ -73,7 +73,8 @@ def note_of(words: int, left_out: int) -> Reason:
 def read(path: str) -> Content:
     """Read a file. Its title is the page's title, its og:title or its first heading."""
     with open(path, "rb") as file:
-        tree = parse(file.read())
+        decoded = decode_page(file.read())
+    tree = parse(decoded.text)
     if tree is None:
         return Content("")
     assembly = Assembly()
@@ -83,7 +84,8 @@ def read(path: str) -> Content:
         metadata["lang"] = language
     titles = (tree.findtext(".//title"), _meta(tree, "og:title"), written.heading)
     title = next((text for title in titles if (text := " ".join((title or "").split()))), "")
-    return replace(assembly.content(title, metadata), note=note_of(written.words, written.left_out))
+    content = assembly.content(title, metadata)
+    return replace(content, note=note_of(written.words, written.left_out), unread=decoded.notes)
 
 
 def parse(page: bytes | str) -> Any:
@@ -104,7 +106,7 @@ def parse(page: bytes | str) -> Any:
         remove_pis=True,
         huge_tree=True,  # without it libxml2 silently cuts long scripts, inline images and deep trees
     )
-    text = page if isinstance(page, str) else _decode(page)
+    text = page if isinstance(page, str) else decode_page(page).text
     if not text.strip():
         return None
     try:
@@ -373,20 +375,7 @@ def _meta(tree: Any, name: str) -> str:
     return " ".join(contents[0].split()) if contents else ""
 
 
-def _is_wide(encoding: str) -> bool:
-    """Return whether this is UTF-16 or UTF-32: a page in one of them could not declare it in readable bytes."""
-    return encoding.lower().replace("_", "-").startswith(("utf-16", "utf-32")) and not ascii_compatible(encoding)
-
-
-def _decode(data: bytes) -> str:
-    """Decode by byte order mark, declared charset, UTF-8 or a guess, in this order; wrong bytes become U+FFFD."""
+def decode_page(data: bytes) -> Decoded:
+    """Return a decoded page, by the label that it declares."""
     match = _CHARSET.search(data[:4096])
-    declared = bom_encoding(data) or ((match[1] or match[2]).decode() if match else "")
-    if declared.lower() in {"iso-8859-1", "latin-1", "latin1", "ascii", "us-ascii"}:
-        declared = "windows-1252"  # as browsers do
-    elif match and not bom_encoding(data) and _is_wide(declared):
-        declared = "utf-8"  # as the HTML standard says
-    try:
-        return data.decode(declared or "utf-8", errors="replace" if declared else "strict")
-    except (LookupError, UnicodeError):
-        return data.decode(guess(data) or "utf-8", errors="replace")
+    return decode_labelled(data, (match[1] or match[2]).decode() if match else None)

@@ -8,6 +8,7 @@ can be found there.
 # ruff: noqa: PTH123
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from html.entities import html5
@@ -17,9 +18,10 @@ from lxml import etree
 
 from indexer.ledger import Code
 from indexer.sources.content import Assembly, Content, Skip, Unreadable
-from indexer.sources.encoding import decode, undecodable
+from indexer.sources.encoding import Decoded, decode, decode_labelled, undecodable
 from likewise.readers.formats import html
 
+_LABEL = re.compile(rb"(?:\xef\xbb\xbf)?\s*<\?xml[^>]*?\sencoding\s*=\s*[\"']([-\w.:]+)")
 _ROWS = {"row", "tr"}
 _CELLS = {"cell", "entry", "td", "th"}
 _TITLES = {"title", "article-title", "book-title", "documenttitle"}
@@ -31,10 +33,15 @@ def read(path: str) -> Content:
     """Read a file. Its title is its first element of that name."""
     with open(path, "rb") as file:
         data = file.read()
+    labelled = _labelled(data)
     try:
-        root = parse(data)
+        content = _read(parse(data), data)
     except etree.XMLSyntaxError as error:
-        return replace(_source(data), note=Code.XML_AS_SOURCE(error.msg))
+        content = replace(_source(data), note=Code.XML_AS_SOURCE(error.msg))
+    return replace(content, unread=labelled.notes) if labelled else content
+
+
+def _read(root: Any, data: bytes) -> Content:
     if _name(root) == "svg":
         return _drawing(root)
     assembly, title = Assembly(), ""
@@ -56,10 +63,24 @@ def parse(data: bytes) -> Any:
     Raises:
         lxml.etree.XMLSyntaxError: it is not well-formed.
     """
+    labelled = _labelled(data)
     parser = etree.XMLParser(
-        resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True, remove_pis=True, huge_tree=True
+        encoding="utf-8" if labelled else None,
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        remove_comments=True,
+        remove_pis=True,
+        huge_tree=True,
     )
-    return etree.fromstring(data, parser)
+    return etree.fromstring(labelled.text.encode() if labelled else data, parser)
+
+
+def _labelled(data: bytes) -> Decoded | None:
+    """Return decoded XML that declares its encoding; None for UTF-8 and UTF-16, which libxml2 finds itself."""
+    match = _LABEL.match(data)
+    is_utf_8 = match is None or (match[1].lower() == b"utf-8" and data.isascii())
+    return None if match is None or is_utf_8 else decode_labelled(data, match[1].decode())
 
 
 def _drawing(root: Any) -> Content:

@@ -81,7 +81,7 @@ def test_the_files_of_a_changed_reader_are_read_again_and_only_a_changed_text_is
     assert {name: row.reader for name, row in rows(index).items()} == {
         "alpha.md": reader_of("markdown"),
         "beta.md": reader_of("markdown"),
-        "gamma.txt": "text/1",
+        "gamma.txt": reader_of("text"),
     }
     assert run(index, notes)[1] == ()
     monkeypatch.setitem(READER_VERSIONS, "markdown", 99)

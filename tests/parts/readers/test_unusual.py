@@ -73,19 +73,18 @@ def test_a_late_latin_1_byte() -> None:
 
 def test_damaged_utf_8_is_not_taken_for_another_encoding(tmp_path: Path, collect: Collect) -> None:
     log = "2024 Müller läuft über die Straße\n".encode() * 20
-    entry = entry_of(collect, tmp_path / "a.log", log + b"\xff cut\n" + log)
-    assert (entry.state, entry.reason.text()) == (
-        "failed",
-        "is UTF-8 but for 1 byte, the first in line 21: save it as UTF-8",
-    )
-    entry = entry_of(collect, tmp_path / "b.txt", f"\n{CHINESE}{CHINESE}".encode()[:-1])
-    assert (entry.state, entry.reason.text()) == (
-        "failed",
-        "is UTF-8 but for 2 bytes, the first in line 2: save it as UTF-8",
-    )
+    entry = entry_of(collect, tmp_path / "a.txt", f"\n{CHINESE}{CHINESE}".encode()[:-1])
+    assert entry.document is not None
+    assert entry.document.text == f"\n{CHINESE}{CHINESE[:-1]}\ufffd"
+    assert [note.text() for note in entry.notes] == ["1 of its characters cannot be read as utf-8: save it as UTF-8"]
+    assert encoding.decode(log + b"\xfe\xff M\xc3\xbcll\xc3\xa4\n") is None
     assert encoding.guess(log + b"\xff cut\n") is None  # what tables ask
     entry = entry_of(collect, tmp_path / "c.txt", "café, fermé, naïve\n".encode() + b"caf\xe9\n")
-    assert entry.reason.text() == "is UTF-8 but for 1 byte, the first in line 2: save it as UTF-8"
+    assert entry.document is not None
+    assert entry.document.text == "café, fermé, naïve\ncafé\n"
+    assert [note.text() for note in entry.notes] == [
+        "encoding guessed: cp1252 (bytes beyond ASCII: 1): save it as UTF-8 if its text looks wrong"
+    ]
 
 
 def test_cookies_come_after_utf_8_and_only_in_code(tmp_path: Path, collect: Collect) -> None:
