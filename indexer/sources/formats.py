@@ -141,7 +141,7 @@ def reason_not_to_read(path: str, *, binary: bool) -> Reason:
     return code() if binary or code in _NEVER_TEXT else NO_REASON
 
 
-READER_VERSIONS: dict[str, int] = {"text": 2, "html": 2, "xml": 2, "eml": 2, "mbox": 2, "maildir": 2}
+READER_VERSIONS: dict[str, int] = {"text": 2, "html": 2, "xml": 2, "eml": 2, "mbox": 2, "maildir": 2, "rtf": 2}
 """The version of the reader of each format by its name; 1 for formats that are not here.
 
 Raise it by one when the text, the title or the sections that a reader returns change, or which documents it makes of a
