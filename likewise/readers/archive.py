@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 
 from indexer.ledger import Code
 from indexer.sources.content import Unreadable
 from likewise.readers.limits import MAX_ARCHIVE_MEMBERS, MAX_PACKING_RATIO, MAX_UNPACKED_BYTES
 
 _LARGE_BYTES = 10 * 2**20
+DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
+"""What `zipfile` raises for a member that cannot be unpacked."""
 
 
 def check(path: str, xml_only: bool = True) -> None:
@@ -34,9 +37,17 @@ def check(path: str, xml_only: bool = True) -> None:
                     raise Unreadable(Code.ZIP_BOMB(member.filename, f"{member.file_size:,}"))
                 if member.flag_bits & 1:
                     raise Unreadable(Code.ENCRYPTED())
-                if xml_only and member.filename.endswith((".xml", ".rels")):
-                    with archive.open(member) as opened:
-                        if b"<!ENTITY" in opened.read(64 * 1024).replace(b"\0", b""):
-                            raise Unreadable(Code.XML_ENTITIES(member.filename))
+                if xml_only and member.filename.lower().endswith((".xml", ".rels")):
+                    if b"<!ENTITY" in _head(archive, member).replace(b"\0", b""):
+                        raise Unreadable(Code.XML_ENTITIES(member.filename))
     except (zipfile.BadZipFile, NotImplementedError) as error:
         raise Unreadable(Code.NOT_ZIP(error)) from error
+
+
+def _head(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    """Return the beginning of a member; empty if it is damaged, as its reader then notes."""
+    try:
+        with archive.open(member) as opened:
+            return opened.read(64 * 1024)
+    except DAMAGED:
+        return b""

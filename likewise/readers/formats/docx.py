@@ -20,7 +20,7 @@ from indexer.ledger import Code
 from indexer.sources.content import Assembly, Content, Headings, Unreadable
 from likewise.readers import archive
 from likewise.readers.formats import xml
-from likewise.readers.formats.office_parts import add_comments_and_charts
+from likewise.readers.formats.office_package import OfficePackage, add_comments_and_charts
 
 _HEADING = re.compile(r"head(?:ing)?\s*([1-9a-e])$", re.IGNORECASE)  # Word's headings, and publishers' "HeadA"
 _TITLE = re.compile(r"(?:(?:book|chapter|appendix)\s*)?title$", re.IGNORECASE)
@@ -69,7 +69,8 @@ def read(path: str) -> Content:
         written: set[str] = set()
         for blob in blobs:
             _add_part(blob, heading, assembly, written)
-    add_comments_and_charts(path, assembly)
+    with OfficePackage(path) as package:
+        add_comments_and_charts(package, assembly)
     properties = document.core_properties
     metadata = {"author": properties.author} if properties.author else {}
     return assembly.content((properties.title or "").strip() or first_heading, metadata)

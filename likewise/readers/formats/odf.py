@@ -18,7 +18,7 @@ from indexer.ledger import Code
 from indexer.sources.content import Assembly, Content, Headings, Unreadable
 from likewise.readers import archive
 from likewise.readers.formats import xml
-from likewise.readers.formats.office_parts import add_sheet, formulas_without_value
+from likewise.readers.formats.sheets import add_sheet, formulas_without_value
 from likewise.readers.limits import MAX_REPEATED_CHARACTERS, MAX_REPEATS
 
 _NAMES = {

@@ -11,7 +11,7 @@ from pptx.parts.presentation import PresentationPart
 from indexer.ledger import Code
 from indexer.sources.content import Assembly, Content, Unreadable
 from likewise.readers import archive
-from likewise.readers.formats.office_parts import add_comments_and_charts
+from likewise.readers.formats.office_package import OfficePackage, add_comments_and_charts
 
 _NO_TITLES = {"", "PowerPoint Presentation"}  # the defaults of PowerPoint and python-pptx
 
@@ -33,7 +33,8 @@ def read(path: str) -> Content:
             assembly.add(text)
         if slide.has_notes_slide and (notes := slide.notes_slide.notes_text_frame) is not None:
             assembly.add(notes.text)
-    add_comments_and_charts(path, assembly)
+    with OfficePackage(path) as package:
+        add_comments_and_charts(package, assembly)
     properties = presentation.core_properties
     metadata: dict[str, str | int] = {"slides": len(presentation.slides)}
     if properties.author:

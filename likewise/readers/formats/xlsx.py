@@ -12,7 +12,8 @@ from lxml import etree
 
 from indexer.sources.content import Assembly, Content
 from likewise.readers import archive
-from likewise.readers.formats.office_parts import add_comments_and_charts, add_sheet, formulas_without_value
+from likewise.readers.formats.office_package import OfficePackage, add_comments_and_charts
+from likewise.readers.formats.sheets import add_sheet, formulas_without_value
 
 
 def read(path: str) -> Content:
@@ -24,14 +25,16 @@ def read(path: str) -> Content:
         sheet.reset_dimensions()  # the declared dimensions may be wrong, and as large as the format allows
         rows = ("\t".join(map(_cell, row)).rstrip() for row in sheet.iter_rows(values_only=True))
         add_sheet(assembly, sheet.title, number, rows)
-    add_comments_and_charts(path, assembly)
+    with OfficePackage(path) as package:
+        add_comments_and_charts(package, assembly)
+    notes = package.notes()
     metadata: dict[str, str | int] = {"sheets": len(book.worksheets)}
     if book.properties.creator and book.properties.creator != "openpyxl":
         metadata["author"] = book.properties.creator
     title = book.properties.title or ""
     book.close()
     content = assembly.content(title.strip(), metadata)
-    return replace(content, unread=formulas_without_value(_formulas_without_value(path)))
+    return replace(content, unread=(*notes, *formulas_without_value(_formulas_without_value(path))))
 
 
 def _formulas_without_value(path: str) -> int:

@@ -57,8 +57,11 @@ def _read(root: Any, data: bytes) -> Content:
     return content if content.text else _source(data)
 
 
-def parse(data: bytes) -> Any:
+def parse(data: bytes, recover: bool = False) -> Any:
     """Return the root element of XML that anybody may have written, without comments.
+
+    Args:
+        recover: whether XML with a fault is read as far as possible. The root is None if nothing is.
 
     Raises:
         lxml.etree.XMLSyntaxError: it is not well-formed.
@@ -72,6 +75,7 @@ def parse(data: bytes) -> Any:
         remove_comments=True,
         remove_pis=True,
         huge_tree=True,
+        recover=recover,
     )
     return etree.fromstring(labelled.text.encode() if labelled else data, parser)
 

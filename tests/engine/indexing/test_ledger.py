@@ -124,9 +124,10 @@ SENTENCES: list[tuple[Reason, str]] = [
     (Code.XML_ENTITIES("a.xml"), "a.xml declares XML entities, which are not expanded"),
     (Code.NOT_ZIP("File is not a zip file"), "damaged: not a readable zip file (File is not a zip file)"),
     (Code.NOT_RTF(), "damaged: not an RTF file, which begins with {\\rtf"),
-    (Code.NOT_PPTX("x"), "damaged: not a PPTX file (content type x)"),
-    (Code.NOT_DOCX("x"), "damaged: not a DOCX file (content type x)"),
+    (Code.NOT_PPTX("x"), "damaged: not a PPTX file (its main part is a x)"),
+    (Code.NOT_DOCX("x"), "damaged: not a DOCX file (its main part is a x)"),
     (Code.NOT_PDF("x"), "damaged: not a readable PDF (x)"),
+    (Code.NO_MAIN_PART(), "damaged: no document, presentation or workbook in it"),
     (Code.NO_EPUB_PACKAGE(), "damaged: no EPUB package in it"),
     (Code.NO_CHAPTER("two.xhtml"), "damaged: its chapter two.xhtml is not in it"),
     (Code.NO_MAIL_HEADERS(), "damaged: no e-mail headers"),
@@ -160,6 +161,8 @@ SENTENCES: list[tuple[Reason, str]] = [
         "hardly any text in 1 of 2 pages, which are pictures (2): run them through OCR, or name a program in "
         "[extractors]",
     ),
+    (Code.PART_DAMAGED("a.xml", "x"), "its part a.xml is damaged, and is read as far as possible (x)"),
+    (Code.PARTS_MISSING("a.xml"), "parts that it refers to are not in it (a.xml)"),
     (Code.FILES_INSIDE(2, "a.csv, b.csv"), "2 files inside it are not read (a.csv, b.csv): save them next to it"),
     (
         Code.INSIDE_NOT_WHOLE("a.pdf", "encrypted"),
