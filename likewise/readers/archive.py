@@ -37,9 +37,9 @@ def check(path: str, xml_only: bool = True) -> None:
                     raise Unreadable(Code.ZIP_BOMB(member.filename, f"{member.file_size:,}"))
                 if member.flag_bits & 1:
                     raise Unreadable(Code.ENCRYPTED())
-                if xml_only and member.filename.lower().endswith((".xml", ".rels")):
-                    if b"<!ENTITY" in _head(archive, member).replace(b"\0", b""):
-                        raise Unreadable(Code.XML_ENTITIES(member.filename))
+                is_xml = xml_only and member.filename.lower().endswith((".xml", ".rels"))
+                if is_xml and b"<!ENTITY" in _head(archive, member).replace(b"\0", b""):
+                    raise Unreadable(Code.XML_ENTITIES(member.filename))
     except (zipfile.BadZipFile, NotImplementedError) as error:
         raise Unreadable(Code.NOT_ZIP(error)) from error
 

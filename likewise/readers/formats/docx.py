@@ -1,113 +1,188 @@
-"""DOCX with python-docx: paragraphs and tables in the order of the body, with headings as sections; then the notes, and
-each distinct page header and footer once.
+"""DOCX: paragraphs and tables in the order of the body, with headings as sections; then the notes, each distinct page
+header and footer once, comments and the words of charts.
 
-Text is taken from the XML itself, because `Paragraph.text` leaves out insertions that are not accepted yet, and
-`Document.iter_inner_content` leaves out content controls.
+Insertions that are not accepted yet are read, and deletions are left out. Text boxes, SmartArt and imported parts are
+read at their places.
 """
 
 from __future__ import annotations
 
-import re
+import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from docx.opc.part import PartFactory
-from docx.oxml.ns import qn
-from docx.package import Package
-from docx.parts.document import DocumentPart
+from indexer.ledger import Code, Reason
+from indexer.sources.content import Assembly, Content, Headings, Refused
+from indexer.sources.encoding import decode
+from indexer.sources.files.extractor import EXTRACTOR
+from indexer.sources.formats import format_of
+from likewise.readers.formats.docx_styles import Numbers, Styles
+from likewise.readers.formats.office_package import OfficePackage, add_comments_and_charts, diagram_words, qn
 
-from indexer.ledger import Code
-from indexer.sources.content import Assembly, Content, Headings, Unreadable
-from likewise.readers import archive
-from likewise.readers.formats import xml
-from likewise.readers.formats.office_package import OfficePackage, add_comments_and_charts
-
-_HEADING = re.compile(r"head(?:ing)?\s*([1-9a-e])$", re.IGNORECASE)  # Word's headings, and publishers' "HeadA"
-_TITLE = re.compile(r"(?:(?:book|chapter|appendix)\s*)?title$", re.IGNORECASE)
-_OMITTED = {
-    qn("w:del"),
-    qn("w:moveFrom"),
-    "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback",
-}
-_WRITTEN = {qn("w:tab"): "\t", qn("w:br"): "\n", qn("w:cr"): "\n", qn("w:noBreakHyphen"): "-"}
-_P, _TBL, _TR, _TC, _T = (qn(f"w:{name}") for name in ("p", "tbl", "tr", "tc", "t"))
-_MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
-for _kind in (  # .docm, .dotx and .dotm have the same content
-    "application/vnd.ms-word.document.macroEnabled.main+xml",
-    "application/vnd.openxmlformats-officedocument.wordprocessingml.template.main+xml",
-    "application/vnd.ms-word.template.macroEnabledTemplate.main+xml",
-):
-    PartFactory.part_type_for[_kind] = DocumentPart
+_OMITTED = {qn("w:del"), qn("w:moveFrom")}
+_WRITTEN = {qn("w:tab"): "\t", qn("w:ptab"): "\t", qn("w:br"): "\n", qn("w:cr"): "\n", qn("w:noBreakHyphen"): "-"}
+_P, _TBL, _TR, _TC, _T, _RUBY = map(qn, ("w:p", "w:tbl", "w:tr", "w:tc", "w:t", "w:ruby"))
+_CHUNK, _EQUATION, _DIAGRAM, _WORD_ART = map(qn, ("w:altChunk", "m:oMathPara", "dgm:relIds", "v:textpath"))
 
 
-def read(path: str) -> Content:
-    """Read a file. Its title is the document's property, or else its first title or heading."""
-    archive.check(path)
-    main = Package.open(path).main_document_part  # docx.Document accepts only .docx
-    if not isinstance(main, DocumentPart):
-        raise Unreadable(Code.NOT_DOCX(main.content_type))
-    document = main.document
-    levels = {style.style_id: level for style in document.styles if (level := _level(style)) is not None}
-    headings, assembly, first_heading = Headings(), Assembly(), ""
-    for element in _blocks(document.element.body):
-        if element.tag == _TBL:
-            assembly.add("\n".join(_rows(element)))
-            continue
-        text = _text(element)
-        level = levels.get(getattr(element, "style", None) or "") if text.strip() else None
-        if level is not None:
-            first_heading = first_heading or " ".join(text.split())
-            assembly.section(headings.enter(level, text))
-        assembly.add(text)
-    for part in document.part.package.iter_parts():
-        if str(part.partname) in {"/word/footnotes.xml", "/word/endnotes.xml"}:
-            _add_part(part.blob, str(part.partname)[6:-4].capitalize(), assembly)
-    for reference, heading in ((qn("w:headerReference"), "Header"), (qn("w:footerReference"), "Footer")):
-        # A header that changes from page to page has one part for all pages. The same one may stand in many sections.
-        names = dict.fromkeys(element.get(qn("r:id")) for element in document.element.body.iter(reference))
-        blobs = dict.fromkeys(document.part.rels[name].target_part.blob for name in names if name in document.part.rels)
-        written: set[str] = set()
-        for blob in blobs:
-            _add_part(blob, heading, assembly, written)
+def read(path: str, chunks: bool = True) -> Content:
+    """Read a file. Its title is the document's property, or else its first title or heading.
+
+    Args:
+        chunks: whether imported parts are read, which may be documents with imported parts.
+    """
     with OfficePackage(path) as package:
+        return _Document(package, chunks).content()
+
+
+class _Document:
+    """The text of a document that is put together from its parts."""
+
+    def __init__(self, package: OfficePackage, chunks: bool) -> None:
+        self._package, self._chunks = package, chunks
+        self._body = package.main_root("document", Code.NOT_DOCX)
+        self._styles = Styles(self._related("styles"))
+        self._numbers = Numbers(self._related("numbering"), self._styles)
+        self._assembly = Assembly()
+        self._notes: list[Reason] = []
+
+    def _related(self, kind: str) -> Any:
+        """Return the root of the first part of a kind; None without one."""
+        return next(map(self._package.xml, self._package.related(self._package.main, kind)), None)
+
+    def content(self) -> Content:
+        package, assembly = self._package, self._assembly
+        first_heading = self._write_body()
+        for kind in ("footnotes", "endnotes"):
+            for part in package.related(package.main, kind):
+                self._write_part(part, kind.capitalize())
+        for kind in ("header", "footer"):
+            # A header that changes from page to page has one part for all pages. The same one may be in many sections.
+            references = self._body.iter(qn(f"w:{kind}Reference"))
+            parts = (package.target(package.main, element.get(qn("r:id"))) for element in references)
+            written: set[str] = set()
+            for part in dict.fromkeys(parts):
+                self._write_part(part, kind.capitalize(), written)
         add_comments_and_charts(package, assembly)
-    properties = document.core_properties
-    metadata = {"author": properties.author} if properties.author else {}
-    return assembly.content((properties.title or "").strip() or first_heading, metadata)
+        author = package.property("creator")
+        content = assembly.content(package.property("title") or first_heading, {"author": author} if author else {})
+        return replace(content, unread=(*package.notes(), *self._notes))
 
+    def _write_body(self) -> str:
+        """Write the body, and return its first heading."""
+        headings, first_heading, main = Headings(), "", self._package.main
+        for element in _blocks(self._body):
+            if element.tag == _CHUNK:
+                self._write_chunk(self._package.target(main, element.get(qn("r:id"))))
+                continue
+            text = self._block(element, main)
+            level = self._styles.level(element) if element.tag == _P else None
+            number = self._numbers.next(element, is_heading=level is not None)  # paragraphs without text count too
+            if not text.strip():
+                continue
+            numbered = f"{number} {text}" if number else text
+            if level is not None:
+                first_heading = first_heading or " ".join(text.split())
+                self._assembly.section(headings.enter(level, numbered))
+            self._assembly.add(numbered)
+        return first_heading
 
-def _add_part(blob: bytes, heading: str, into: Assembly, written: set[str] | None = None) -> None:
-    """Add the text of another part of the package as a section, unless `written` has the text; add the text to
-    `written`."""
-    root = xml.parse(blob)
-    texts = ["\n".join(_rows(block)) if block.tag == _TBL else _text(block) for block in _blocks(root)]
-    whole = "\n".join(texts).strip()
-    if not whole or (written is not None and whole in written):
-        return
-    if written is not None:
-        written.add(whole)
-    into.section(heading)
-    for text in texts:
-        into.add(text)
+    def _write_part(self, part: str, heading: str, written: set[str] | None = None) -> None:
+        """Write another part as a section, unless `written` has its text; add the text to `written`."""
+        root = self._package.xml(part)
+        texts = [] if root is None else [self._block(block, part) for block in _blocks(root)]
+        whole = "\n".join(texts).strip()
+        if not whole or (written is not None and whole in written):
+            return
+        if written is not None:
+            written.add(whole)
+        self._assembly.section(heading)
+        for text in texts:
+            self._assembly.add(text)
 
+    def _write_chunk(self, part: str) -> None:
+        """Write a part of another format that is imported into the document: HTML, RTF, MHTML, a document or text."""
+        data = self._package.data(part) or b""
+        name, format_ = part.rpartition("/")[2], format_of(part, data[:512])
+        try:
+            if format_.kind == "extracted" and self._chunks:
+                with tempfile.TemporaryDirectory(prefix="likewise-chunk-") as folder:
+                    path = Path(folder, f"chunk.{format_.name}")
+                    path.write_bytes(data)
+                    if format_.reader == "docx":
+                        content = read(str(path), chunks=False)
+                    else:
+                        content = EXTRACTOR.extract(str(path), format_.reader, Assembly.max_characters)
+                self._notes += [Code.INSIDE_NOT_WHOLE(name, reason.text()) for reason in content.unread]
+                text: str | None = content.text
+            else:
+                text = decode(data) if format_.kind == "text" else None
+        except Refused as refused:
+            self._notes.append(Code.INSIDE_NOT_WHOLE(name, refused.reason.text()))
+            return
+        if text is None:
+            self._notes.append(Code.FILES_INSIDE(1, name))
+        else:
+            self._assembly.add(text)
 
-def _level(style: Any) -> int | None:
-    """Return the heading level of a style, or of a style that it is based on; 0 for a title, None for other text."""
-    seen: set[str] = set()
-    while style is not None and style.style_id not in seen:
-        seen.add(style.style_id)
-        name = style.name or ""
-        if match := _HEADING.match(name):
-            return int(match[1]) if match[1].isdigit() else "abcde".index(match[1].lower()) + 1
-        if _TITLE.match(name):
-            return 0
-        style = getattr(style, "base_style", None)
-    return None
+    def _block(self, element: Any, part: str) -> str:
+        if element.tag == _TBL:
+            return "\n".join(self._rows(element, part))
+        return self._text(element, part)
+
+    def _rows(self, table: Any, part: str) -> Iterator[str]:
+        """Yield a table's rows with tabs between their cells. A table inside a cell is a part of the cell's text."""
+        for row in _within(table, {_TR}):
+            yield "\t".join(" ".join(self._cell(cell, part).split()) for cell in _within(row, {_TC}))
+
+    def _cell(self, cell: Any, part: str) -> str:
+        texts = []
+        for block in _blocks(cell):
+            number = self._numbers.next(block, is_heading=False)
+            texts += [number, self._block(block, part)]
+        return " ".join(texts)
+
+    def _text(self, element: Any, part: str) -> str:
+        """Return the text of an element with every change accepted.
+
+        The readings of a word in ruby are in parentheses after all of its characters, so that the word stays whole.
+        """
+        pieces: list[str] = []
+        readings: list[str] = []
+        stack = [element]
+        while stack:
+            node = stack.pop()
+            piece = ""
+            if node.tag in {_T, qn("m:t")}:
+                piece = node.text or ""
+            elif node.tag in _WRITTEN:
+                piece = _WRITTEN[node.tag]
+            elif node.tag == _WORD_ART:
+                piece = f"\n{node.get('string') or ''}"
+            elif node.tag == _DIAGRAM:
+                piece = f"\n{diagram_words(self._package, part, node)}"
+            elif node.tag == _RUBY:
+                pieces += [self._text(base, part) for base in node.iterchildren(qn("w:rubyBase"))]
+                readings += [self._text(reading, part) for reading in node.iterchildren(qn("w:rt"))]
+            elif node.tag not in _OMITTED:
+                if node.tag == _P and pieces:
+                    piece = "\n"  # a text box within a paragraph
+                stack.extend(reversed(node))
+            if piece and readings:
+                pieces.append(f"({''.join(readings)})")
+                readings = []
+            pieces.append(piece)
+        if readings:
+            pieces.append(f"({''.join(readings)})")
+        return "".join(pieces)
 
 
 def _blocks(parent: Any) -> Iterator[Any]:
-    """Yield paragraphs, tables and separate equations, also those inside content controls and insertions."""
-    return _within(parent, {_P, _TBL, f"{_MATH}oMathPara"})
+    """Yield paragraphs, tables, separate equations and imported parts, also those inside content controls and
+    insertions."""
+    return _within(parent, {_P, _TBL, _EQUATION, _CHUNK})
 
 
 def _within(parent: Any, tags: set[str]) -> Iterator[Any]:
@@ -117,30 +192,3 @@ def _within(parent: Any, tags: set[str]) -> Iterator[Any]:
             yield child
         elif isinstance(child.tag, str) and child.tag not in _OMITTED:
             yield from _within(child, tags)
-
-
-def _rows(table: Any) -> Iterator[str]:
-    """Yield a table's rows with tabs between their cells. A table inside a cell is a part of the cell's text."""
-    for row in _within(table, {_TR}):
-        yield "\t".join(" ".join(_cell(cell).split()) for cell in _within(row, {_TC}))
-
-
-def _cell(cell: Any) -> str:
-    return " ".join(" ".join(_rows(block)) if block.tag == _TBL else _text(block) for block in _blocks(cell))
-
-
-def _text(element: Any) -> str:
-    """Return the text of an element with every change accepted."""
-    parts: list[str] = []
-    stack = [element]
-    while stack:
-        node = stack.pop()
-        if node.tag in {_T, f"{_MATH}t"}:
-            parts.append(node.text or "")
-        elif node.tag in _WRITTEN:
-            parts.append(_WRITTEN[node.tag])
-        elif node.tag not in _OMITTED:
-            if node.tag == _P and parts:
-                parts.append("\n")  # a text box within a paragraph
-            stack.extend(reversed(node))
-    return "".join(parts)

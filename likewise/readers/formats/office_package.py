@@ -200,7 +200,7 @@ class OfficePackage:
         """Return the notes on parts that were passed over so far."""
         damaged = [Code.PART_DAMAGED(part, error) for part, error in self._damaged.items()]
         missing = [Code.PARTS_MISSING(", ".join(self._missing))] if self._missing else []
-        inside = ", ".join(name.rpartition("/")[2] for name in self._embedded)
+        inside = ", ".join(self._members[part].filename.rpartition("/")[2] for part in self._embedded)
         return (*damaged, *missing, *([Code.FILES_INSIDE(len(self._embedded), inside)] if inside else []))
 
 

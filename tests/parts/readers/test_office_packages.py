@@ -1,0 +1,268 @@
+"""Office files whose parts are found by relationships: parts with other names, damaged ones, and parts in parts."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from indexer.ledger import Code
+from indexer.sources.content import Unreadable
+from likewise.readers.formats import docx
+
+SCHEMAS = "http://schemas.openxmlformats.org"
+OFFICE = f"{SCHEMAS}/officeDocument/2006"
+NAMESPACES = " ".join(
+    f'xmlns:{prefix}="{uri}"'
+    for prefix, uri in {
+        "w": f"{SCHEMAS}/wordprocessingml/2006/main",
+        "p": f"{SCHEMAS}/presentationml/2006/main",
+        "a": f"{SCHEMAS}/drawingml/2006/main",
+        "dgm": f"{SCHEMAS}/drawingml/2006/diagram",
+        "mc": f"{SCHEMAS}/markup-compatibility/2006",
+        "r": f"{OFFICE}/relationships",
+        "v": "urn:schemas-microsoft-com:vml",
+    }.items()
+)
+Relations = Mapping[str, tuple[str, str]]
+"""Kind and target of relationships, by their ids."""
+
+
+def relationships(several: Relations) -> str:
+    lines = (
+        f'<Relationship Id="{name}" Type="{OFFICE}/relationships/{kind}" Target="{target}"/>'
+        for name, (kind, target) in several.items()
+    )
+    return f'<Relationships xmlns="{SCHEMAS}/package/2006/relationships">{"".join(lines)}</Relationships>'
+
+
+def word(folder: Path, body: str, related: Relations, parts: Mapping[str, str], name: str = "a.docx") -> str:
+    """Write a document whose main part is `word/text.xml`, and return its path."""
+    members = {
+        "_rels/.rels": relationships({"r0": ("officeDocument", "word/text.xml")}),
+        "word/text.xml": f"<w:document {NAMESPACES}><w:body>{body}</w:body></w:document>",
+        "word/_rels/text.xml.rels": relationships(related),
+        **parts,
+    }
+    with zipfile.ZipFile(folder / name, "w") as archive:
+        for member, content in members.items():
+            archive.writestr(member, content)
+    return str(folder / name)
+
+
+def paragraph(text: str, properties: str = "") -> str:
+    return f"<w:p><w:pPr>{properties}</w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>"
+
+
+def listed(text: str, number: int, level: int = 0) -> str:
+    return paragraph(text, f'<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="{number}"/></w:numPr>')
+
+
+def level(at: int, text: str, kind: str = "decimal", more: str = "") -> str:
+    return (
+        f'<w:lvl w:ilvl="{at}"><w:start w:val="1"/><w:numFmt w:val="{kind}"/>{more}<w:lvlText w:val="{text}"/></w:lvl>'
+    )
+
+
+def lists(*abstract: str, more: str = "") -> str:
+    """Return a part of numbering in which list 1 has the first levels."""
+    levels = "".join(
+        f'<w:abstractNum w:abstractNumId="{at}">{each}</w:abstractNum>' for at, each in enumerate(abstract)
+    )
+    numbers = (f'<w:num w:numId="{at + 1}"><w:abstractNumId w:val="{at}"/></w:num>' for at in range(len(abstract)))
+    return f"<w:numbering {NAMESPACES}>{levels}{''.join(numbers)}{more}</w:numbering>"
+
+
+def test_parts_with_other_names_and_slashes(tmp_path: Path) -> None:
+    notes = f"<w:footnotes {NAMESPACES}><w:footnote>{paragraph('Badgers sleep.')}</w:footnote></w:footnotes>"
+    comments = f"<w:comments {NAMESPACES}><w:comment>{paragraph('Count the hedgehogs.')}</w:comment></w:comments>"
+    related = {"r1": ("footnotes", "notes/any.xml"), "r2": ("comments", "\\Word\\Said%20here.xml")}
+    parts = {"word\\notes\\ANY.xml": notes, "/word/said here.xml": comments}
+    content = docx.read(word(tmp_path, paragraph("The wood."), related, parts))
+    assert content.text == "The wood.\n\nBadgers sleep.\n\nCount the hedgehogs."
+    assert [section.heading for section in content.sections] == ["", "Footnotes", "Comments"]
+    assert content.unread == ()
+
+
+def test_a_strict_document(tmp_path: Path) -> None:
+    path = word(tmp_path, paragraph("Strict words."), {"r1": ("header", "h.xml")}, {})
+    copy = tmp_path / "strict.docx"
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(copy, "w") as target:
+        for name in source.namelist():
+            data = (
+                source.read(name).replace(b"/2006/main", b"/main").replace(b"/2006/relationships/", b"/relationships/")
+            )
+            target.writestr(name, data.replace(f"{SCHEMAS}/w".encode(), b"http://purl.oclc.org/ooxml/w"))
+    assert docx.read(str(copy)).text == "Strict words."
+
+
+def test_a_damaged_or_missing_part_costs_that_part(tmp_path: Path) -> None:
+    related = {"r1": ("footnotes", "f.xml"), "r2": ("comments", "c.xml"), "r3": ("image", "../NULL")}
+    comments = f"<w:comments {NAMESPACES}><w:comment>{paragraph('Kept.')}</w:comment><w:comment>"
+    path = word(tmp_path, paragraph("Body."), related, {"word/f.xml": "no xml", "word/c.xml": comments})
+    content = docx.read(path)
+    assert content.text == "Body.\n\nKept."
+    damaged, cut_off, missing = content.unread
+    assert (damaged.code, damaged.arguments[0]) == (Code.PART_DAMAGED, "word/f.xml")
+    assert (cut_off.code, cut_off.arguments[0]) == (Code.PART_DAMAGED, "word/c.xml")
+    assert missing == Code.PARTS_MISSING("../NULL")
+
+
+def test_a_member_that_does_not_unpack_costs_that_part(tmp_path: Path) -> None:
+    notes = f"<w:footnotes {NAMESPACES}>{paragraph('A note to be damaged.')}</w:footnotes>"
+    path = Path(word(tmp_path, paragraph("Body."), {"r1": ("footnotes", "f.xml")}, {"word/f.xml": notes}))
+    path.write_bytes(path.read_bytes().replace(b"A note to be", b"A note to bf"))
+    content = docx.read(str(path))
+    assert content.text == "Body."
+    assert content.unread == (Code.PART_DAMAGED("word/f.xml", "Bad CRC-32 for file 'word/f.xml'"),)
+
+
+def test_a_package_without_relationships_or_main_part(tmp_path: Path) -> None:
+    path = tmp_path / "a.docx"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("word/document.xml", f"<w:document {NAMESPACES}>{paragraph('Found.')}</w:document>")
+    assert docx.read(str(path)).text == "Found."
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("words.xml", "<words/>")
+    with pytest.raises(Unreadable) as error:
+        docx.read(str(path))
+    assert error.value.reason == Code.NO_MAIN_PART()
+
+
+def test_one_alternate_is_read(tmp_path: Path) -> None:
+    def alternate(choice: str, fallback: str) -> str:
+        both = f'<mc:Choice Requires="x">{choice}</mc:Choice><mc:Fallback>{fallback}</mc:Fallback>'
+        return f"<w:p><w:r><mc:AlternateContent>{both}</mc:AlternateContent></w:r></w:p>"
+
+    def box(text: str) -> str:
+        return f"<w:drawing><w:txbxContent>{paragraph(text)}</w:txbxContent></w:drawing>"
+
+    art = '<w:pict><v:shape><v:textpath string="DRAFT"/></v:shape></w:pict>'
+    body = alternate(box("Once."), box("Twice.")) + alternate("<w:ink/>", box("Only here.")) + alternate("", art)
+    assert docx.read(word(tmp_path, body, {}, {})).text == "Once.\n\nOnly here.\n\nDRAFT"
+
+
+def test_diagrams_and_imported_parts_are_at_their_places(tmp_path: Path) -> None:
+    shapes = "".join(
+        f"<dgm:pt><dgm:t><a:p><a:r><a:t>{text}</a:t></a:r></a:p></dgm:t></dgm:pt>" for text in ("Malt", "Brew")
+    )
+    body = (
+        f'{paragraph("Before.")}<w:p><w:r><w:drawing><dgm:relIds r:dm="r1"/></w:drawing></w:r></w:p>'
+        f'<w:altChunk r:id="r2"/><w:sdt><w:sdtContent><w:altChunk r:id="r3"/></w:sdtContent></w:sdt>'
+        f'<w:altChunk r:id="r4"/>{paragraph("After.")}'
+    )
+    inner = word(
+        tmp_path, '<w:altChunk r:id="r1"/>' + paragraph("Inner."), {"r1": ("aFChunk", "c.txt")}, {}, "inner.docx"
+    )
+    with zipfile.ZipFile(inner, "a") as archive:
+        archive.writestr("word/c.rtf", r"{\rtf1 x}")
+    parts = {
+        "word/d.xml": f"<dgm:dataModel {NAMESPACES}>{shapes}</dgm:dataModel>",
+        "word/c.txt": "Plain.",
+        "word/c.bin": "\0\1",
+    }
+    related = {
+        "r1": ("diagramData", "d.xml"),
+        "r2": ("aFChunk", "c.txt"),
+        "r3": ("aFChunk", "c.docx"),
+        "r4": ("aFChunk", "gone.html"),
+    }
+    path = word(tmp_path, body, related, parts)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.write(inner, "word/c.docx")
+    content = docx.read(path)
+    assert content.text == "Before.\n\nMalt\nBrew\n\nPlain.\n\nInner.\n\nAfter."
+    assert content.unread == (
+        Code.PARTS_MISSING("gone.html"),
+        Code.INSIDE_NOT_WHOLE("c.docx", "parts that it refers to are not in it (c.txt)"),
+    )
+
+
+def test_embedded_files_are_noted(tmp_path: Path) -> None:
+    related = {"r1": ("package", "in/Sheet.xlsx"), "r2": ("oleObject", "in/o.bin"), "r3": ("chart", "chart.xml")}
+    chart = f"<c><a:p {NAMESPACES}><a:t>Rain</a:t></a:p></c>"
+    parts = {
+        "word/in/Sheet.xlsx": "x",
+        "word/in/o.bin": "x",
+        "word/chart.xml": chart,
+        "word/data.xlsx": "x",
+        "word/_rels/chart.xml.rels": relationships({"r1": ("package", "data.xlsx")}),
+    }
+    content = docx.read(word(tmp_path, paragraph("Body."), related, parts))
+    assert content.text == "Body.\n\nRain"
+    assert content.unread == (Code.FILES_INSIDE(2, "Sheet.xlsx, o.bin"),)
+
+
+def test_ruby_stays_out_of_the_word(tmp_path: Path) -> None:
+    def ruby(base: str, reading: str) -> str:
+        both = ((reading, "rt"), (base, "rubyBase"))
+        runs = "".join(f"<w:{tag}><w:r> <w:t>{text}</w:t></w:r></w:{tag}>" for text, tag in both)
+        return f"<w:r><w:ruby>{runs}</w:ruby></w:r>"
+
+    body = f"<w:p>{ruby('東', 'とう')}{ruby('京', 'きょう')}<w:r><w:t>へ</w:t></w:r>{ruby('行', 'い')}</w:p>"
+    assert docx.read(word(tmp_path, body, {}, {})).text == "東京(とうきょう)へ行(い)"
+
+
+def test_numbers_of_headings_and_of_levels_with_words(tmp_path: Path) -> None:
+    style = '<w:pStyle w:val="H1"/>'
+    styles = (
+        f'<w:styles {NAMESPACES}><w:style w:type="paragraph" w:styleId="H1"><w:name w:val="heading 1"/><w:pPr><w:numPr>'
+        '<w:numId w:val="1"/></w:numPr></w:pPr></w:style><w:style w:type="paragraph" w:styleId="H2"><w:basedOn '
+        'w:val="H1"/><w:name w:val="heading 2"/><w:pPr><w:numPr><w:ilvl w:val="1"/></w:numPr></w:pPr></w:style></w:styles>'
+    )
+    headings = level(0, "%1.", "upperRoman", '<w:pStyle w:val="H1"/>') + level(1, "%1.%2", more="<w:isLgl/>")
+    articles = level(0, "Article %1") + level(1, "(%2)", "lowerLetter") + level(2, "第%3章", "chineseCounting")
+    numbering = lists(
+        headings,
+        articles,
+        level(0, "%1."),
+        more=(
+            '<w:num w:numId="9"><w:abstractNumId w:val="1"/><w:lvlOverride w:ilvl="0"><w:startOverride w:val="7"/>'
+            "</w:lvlOverride></w:num>"
+        ),
+    )
+    body = (
+        paragraph("Rent", style)
+        + paragraph("Term", '<w:pStyle w:val="H2"/>')
+        + listed("pays", 2)
+        + listed("", 2)
+        + listed("dog", 2, 1)
+        + "".join(listed("deep", 2, 2) for _ in range(12))
+        + listed("repairs", 2)
+        + paragraph("Roof", style)
+        + paragraph("Plain", '<w:pStyle w:val="H2"/><w:numPr><w:numId w:val="0"/></w:numPr>')
+        + listed("steps", 3)
+        + listed("new", 9)
+        + f"<w:tbl><w:tr><w:tc>{listed('cell', 9)}</w:tc></w:tr></w:tbl>"
+    )
+    related = {"r1": ("numbering", "n.xml"), "r2": ("styles", "s.xml")}
+    content = docx.read(word(tmp_path, body, related, {"word/n.xml": numbering, "word/s.xml": styles}))
+    lines = content.text.split("\n\n")
+    assert lines[:4] == ["I. Rent", "1.1 Term", "Article 1 pays", "dog"]
+    assert lines[4:16:11] == ["第一章 deep", "第十二章 deep"]
+    assert lines[16:] == ["Article 3 repairs", "II. Roof", "Plain", "steps", "Article 7 new", "Article 8 cell"]
+    assert content.title == "Rent"
+    assert [section.heading for section in content.sections] == [
+        "I. Rent",
+        "I. Rent > 1.1 Term",
+        "II. Roof",
+        "II. Roof > Plain",
+    ]
+
+
+def test_a_list_style_and_damaged_numbering_are_no_obstacle(tmp_path: Path) -> None:
+    styles = (
+        f'<w:styles {NAMESPACES}><w:style w:type="numbering" w:styleId="L"><w:pPr><w:numPr><w:numId w:val="1"/></w:numPr>'
+        "</w:pPr></w:style></w:styles>"
+    )
+    numbering = lists(
+        level(0, "Part %1", "upperLetter"),
+        '<w:numStyleLink w:val="L"/>',
+        level(0, "§ %1 a", more="<w:lvlRestart w:val='x'/>"),
+    )
+    body = listed("one", 2) + listed("two", 2) + listed("none", 77) + listed("nine", 3, 8) + listed("three", 3)
+    related = {"r1": ("numbering", "n.xml"), "r2": ("styles", "s.xml")}
+    content = docx.read(word(tmp_path, body, related, {"word/n.xml": numbering, "word/s.xml": styles}))
+    assert content.text == "Part A one\n\nPart B two\n\nnone\n\nnine\n\n§ 1 a three"
