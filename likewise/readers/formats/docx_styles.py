@@ -128,7 +128,7 @@ class Numbers:
         start = _integer(_value(levels[level], "w:start"), 1)
         numbered.counts[level] = numbered.counts.get(level, start - 1) + 1
         for deeper in [each for each in numbered.counts if each > level]:
-            if _value(levels.get(deeper), "w:lvlRestart") != "0":
+            if level < _integer(_value(levels.get(deeper), "w:lvlRestart"), deeper):
                 del numbered.counts[deeper]
         text = _value(levels[level], "w:lvlText") or ""
         has_words = any(map(str.isalpha, _PLACE.sub("", text)))

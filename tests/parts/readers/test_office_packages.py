@@ -210,7 +210,8 @@ def test_numbers_of_headings_and_of_levels_with_words(tmp_path: Path) -> None:
     styles = (
         f'<w:styles {NAMESPACES}><w:style w:type="paragraph" w:styleId="H1"><w:name w:val="heading 1"/><w:pPr><w:numPr>'
         '<w:numId w:val="1"/></w:numPr></w:pPr></w:style><w:style w:type="paragraph" w:styleId="H2"><w:basedOn '
-        'w:val="H1"/><w:name w:val="heading 2"/><w:pPr><w:numPr><w:ilvl w:val="1"/></w:numPr></w:pPr></w:style></w:styles>'
+        'w:val="H1"/><w:name w:val="heading 2"/><w:pPr><w:numPr><w:ilvl w:val="1"/></w:numPr></w:pPr></w:style>'
+        "</w:styles>"
     )
     headings = level(0, "%1.", "upperRoman", '<w:pStyle w:val="H1"/>') + level(1, "%1.%2", more="<w:isLgl/>")
     articles = level(0, "Article %1") + level(1, "(%2)", "lowerLetter") + level(2, "第%3章", "chineseCounting")
@@ -254,8 +255,8 @@ def test_numbers_of_headings_and_of_levels_with_words(tmp_path: Path) -> None:
 
 def test_a_list_style_and_damaged_numbering_are_no_obstacle(tmp_path: Path) -> None:
     styles = (
-        f'<w:styles {NAMESPACES}><w:style w:type="numbering" w:styleId="L"><w:pPr><w:numPr><w:numId w:val="1"/></w:numPr>'
-        "</w:pPr></w:style></w:styles>"
+        f'<w:styles {NAMESPACES}><w:style w:type="numbering" w:styleId="L"><w:pPr><w:numPr>'
+        '<w:numId w:val="1"/></w:numPr></w:pPr></w:style></w:styles>'
     )
     numbering = lists(
         level(0, "Part %1", "upperLetter"),
@@ -266,3 +267,21 @@ def test_a_list_style_and_damaged_numbering_are_no_obstacle(tmp_path: Path) -> N
     related = {"r1": ("numbering", "n.xml"), "r2": ("styles", "s.xml")}
     content = docx.read(word(tmp_path, body, related, {"word/n.xml": numbering, "word/s.xml": styles}))
     assert content.text == "Part A one\n\nPart B two\n\nnone\n\nnine\n\n§ 1 a three"
+
+
+def test_a_level_counts_on_unless_its_own_level_restarts_it(tmp_path: Path) -> None:
+    levels = (
+        level(0, "Chapter %1"),
+        level(1, "Listing %1-%2"),
+        level(2, "Figure %1-%3", more='<w:lvlRestart w:val="1"/>'),
+        level(3, "Note %4", more='<w:lvlRestart w:val="0"/>'),
+    )
+    places = (0, 1, 2, 3, 1, 2, 0, 1, 2, 3)
+    numbering = {"word/n.xml": lists("".join(levels))}
+    content = docx.read(
+        word(tmp_path, "".join(listed(".", 1, at) for at in places), {"r1": ("numbering", "n.xml")}, numbering)
+    )
+    assert content.text.replace(" .", "").split("\n\n") == [
+        *("Chapter 1", "Listing 1-1", "Figure 1-1", "Note 1", "Listing 1-2", "Figure 1-2"),
+        *("Chapter 2", "Listing 2-1", "Figure 2-1", "Note 2"),
+    ]
