@@ -71,6 +71,7 @@ TABLE: Mapping[Group, Mapping[str, str]] = {
         "speed": "likewise.speed.door:SPEED",
     },
     "readers": {
+        "content_lines": "likewise.readers.formats.content_lines:read",
         "docx": "likewise.readers.formats.docx:read",
         "eml": "likewise.readers.formats.eml:read",
         "epub": "likewise.readers.formats.epub:read",

@@ -153,6 +153,7 @@ class Code(Enum):
     NO_CHAPTER = "damaged: its chapter {} is not in it"
     NO_MAIL_HEADERS = "damaged: no e-mail headers"
     WRONG_MAIL_ENCODING = "damaged: not valid {}"
+    NO_CONTENT_LINES = "damaged: no line of a calendar or contact"
     HTML_CUT_OFF = "damaged: read as far as line {} ({})"
     NO_OPENDOCUMENT_BODY = "damaged: no OpenDocument body in it"
     NO_OPENDOCUMENT_CONTENT = "damaged: no OpenDocument content in it"

@@ -59,7 +59,7 @@ class Reader(Protocol):
     """The function that reads one format in the worker process, found by `doors.find("readers", NAME)`.
 
     A package adds one by an entry point of the group `likewise.readers`. Its name is the extension of the files without
-    the dot, such as "vcf", and becomes the format of their documents.
+    the dot, such as "ldif", and becomes the format of their documents.
     """
 
     def __call__(self, path: str, /) -> Content:

@@ -48,6 +48,8 @@ PPTX = Format("pptx", "extracted", "pptx")
 XLSX = Format("xlsx", "extracted", "xlsx")
 EPUB = Format("epub", "extracted", "epub")
 EML = Format("eml", "extracted", "eml")
+ICS = Format("ics", "extracted", "content_lines")
+VCF = Format("vcf", "extracted", "content_lines")
 ODT = Format("odt", "extracted", "odf")
 ODS = Format("ods", "extracted", "odf")
 ODP = Format("odp", "extracted", "odf")
@@ -75,6 +77,8 @@ FORMATS: dict[str, Format] = {
     ".epub": EPUB,
     ".ipynb": IPYNB,
     **dict.fromkeys((".eml", ".mht", ".mhtml"), EML),
+    ".ics": ICS,
+    ".vcf": VCF,
     **dict.fromkeys((".odt", ".ott", ".fodt"), ODT),
     **dict.fromkeys((".ods", ".ots", ".fods"), ODS),
     **dict.fromkeys((".odp", ".otp", ".fodp"), ODP),

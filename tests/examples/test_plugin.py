@@ -12,15 +12,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-CONTACTS = """BEGIN:VCARD
-FN:Ada Lovelace
-NOTE:Wrote a program for the
+CONTACTS = """dn: cn=Ada Lovelace,o=Friends
+cn: Ada Lovelace
+description: Wrote a program for the
   analytical engine.
-END:VCARD
-BEGIN:VCARD
-FN:Grace Hopper
-ORG:Navy
-END:VCARD
+
+dn: cn=Grace Hopper,o=Friends
+cn: Grace Hopper
+o: Navy
 """
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -40,7 +39,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(installed: Path, tmp_path: Path) -> Run:
     """Runs the command line in a folder with two contacts; `plugin=False` leaves the package out."""
     (tmp_path / "contacts").mkdir(exist_ok=True)
-    (tmp_path / "contacts" / "friends.vcf").write_text(CONTACTS)
+    (tmp_path / "contacts" / "friends.ldif").write_text(CONTACTS)
 
     def run(*arguments: str, plugin: bool = True) -> subprocess.CompletedProcess[str]:
         path = os.pathsep.join([str(ROOT), *([str(installed)] if plugin else [])])
@@ -58,7 +57,7 @@ def test_a_package_gives_a_reader_a_model_and_a_command(run: Run, tmp_path: Path
     hit = json.loads(run("search", "people.index", "ada lovelace", "--json").stdout)["hits"][0]
     assert hit["text"].startswith("Ada Lovelace\nWrote a program for the analytical engine.")
     assert json.loads(run("info", "people.index", "--json").stdout)["dimensions"] == 26
-    assert run("longest", "people.index").stdout == f"74\t{tmp_path / 'contacts' / 'friends.vcf'}\n"
+    assert run("longest", "people.index").stdout == f"74\t{tmp_path / 'contacts' / 'friends.ldif'}\n"
     assert "longest" in run("--help").stdout
 
 

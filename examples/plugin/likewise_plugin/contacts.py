@@ -1,4 +1,4 @@
-"""Reads contacts of a .vcf file: names, addresses and notes, without their field names."""
+"""Reads contacts of a .ldif file: names, addresses and notes, without their attribute names."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from indexer.ledger import Code
 from indexer.sources.content import Assembly, Content, Skip, Unreadable
 from indexer.sources.encoding import decode, undecodable
 
-_SHOWN = ("FN", "ORG", "TITLE", "EMAIL", "ADR", "NOTE")
+_SHOWN = ("cn", "o", "title", "mail", "l", "description")
 
 
 def read(path: str) -> Content:
     """Return the contacts of a file, each as a section with its name as heading.
 
     Raises:
-        Skip: no contact has a field that people read.
+        Skip: no contact has an attribute that people read.
         Unreadable: the encoding of the file is unknown.
     """
     data = Path(path).read_bytes()
@@ -23,13 +23,11 @@ def read(path: str) -> Content:
         raise Unreadable(undecodable(data))
     assembly = Assembly()
     for line in text.replace("\r\n", "\n").replace("\n ", "").splitlines():
-        field, _, value = line.partition(":")
-        name = field.partition(";")[0].upper()
-        shown = " ".join(value.replace("\\n", " ").replace("\\,", ",").replace(";", " ").split())
-        if name == "FN":
-            assembly.section(shown)
-        if name in _SHOWN and shown:
-            assembly.add(shown, newlines=1)
+        attribute, _, value = line.partition(": ")
+        if attribute.lower() == "cn":
+            assembly.section(value)
+        if attribute.lower() in _SHOWN:
+            assembly.add(value, newlines=1)
     content = assembly.content()
     if not content.text:
         raise Skip(Code.NO_TEXT())

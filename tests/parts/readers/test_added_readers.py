@@ -61,7 +61,7 @@ def cards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     facts.mkdir(parents=True)
     (folder / "likewise_cards.py").write_text(READER)
     (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: likewise-cards\nVersion: 1\n")
-    (facts / "entry_points.txt").write_text("[likewise.readers]\nvcf = likewise_cards:read\n")
+    (facts / "entry_points.txt").write_text("[likewise.readers]\ncard = likewise_cards:read\n")
     monkeypatch.syspath_prepend(folder)
     monkeypatch.setenv("PYTHONPATH", str(folder))
     forget()
@@ -77,14 +77,14 @@ def one(collect: Collect, path: Path, text: str, known: dict[str, KnownFile] | N
 
 
 def test_a_package_reads_files_with_an_extension_of_its_own(cards: None, tmp_path: Path, collect: Collect) -> None:
-    entry = one(collect, tmp_path / "ada.VCF", CARD)
-    assert entry.reader == "vcf/1"
+    entry = one(collect, tmp_path / "ada.CARD", CARD)
+    assert entry.reader == "card/1"
     document = entry.document
     assert document is not None
     assert (document.text, document.title, document.format) == (
         "Ada Lovelace\n\nAnalytical Engines",
         "Ada Lovelace",
-        "vcf",
+        "card",
     )
     assert document.metadata == {"organization": "Analytical Engines", "size": len(CARD)}
     assert document.sections == (Section(0, "Ada Lovelace"),)
@@ -92,35 +92,35 @@ def test_a_package_reads_files_with_an_extension_of_its_own(cards: None, tmp_pat
 
 
 def test_a_reader_of_a_package_refuses_files_with_a_reason(cards: None, tmp_path: Path, collect: Collect) -> None:
-    entry = one(collect, tmp_path / "a.vcf", "BEGIN:VCARD\nEND:VCARD\n")
+    entry = one(collect, tmp_path / "a.card", "BEGIN:VCARD\nEND:VCARD\n")
     assert (entry.state, entry.reason) == ("skipped", Code.NO_TEXT())
-    entry = one(collect, tmp_path / "a.vcf", "no card\n")
+    entry = one(collect, tmp_path / "a.card", "no card\n")
     assert entry.state == "failed"
-    assert entry.reason.text().startswith("damaged, or no vcf file (ValueError: ")
-    entry = one(collect, tmp_path / "a.vcf", "nothing\n")
-    assert entry.reason.text() == "damaged, or no vcf file (TypeError: its reader returns str, not Content)"
+    assert entry.reason.text().startswith("damaged, or no card file (ValueError: ")
+    entry = one(collect, tmp_path / "a.card", "nothing\n")
+    assert entry.reason.text() == "damaged, or no card file (TypeError: its reader returns str, not Content)"
 
 
 def test_a_file_that_was_read_as_plain_text_is_read_again_by_a_new_package(
     cards: None, tmp_path: Path, collect: Collect
 ) -> None:
-    path = tmp_path / "ada.vcf"
+    path = tmp_path / "ada.card"
     path.write_text(CARD)
     os.utime(path, (1_700_000_000, 1_700_000_000))
     stamp = collect(path)[0].stamp
     assert stamp is not None
-    for reader, state in (("text/1", "read"), ("vcf/1", "unchanged")):
+    for reader, state in (("text/1", "read"), ("card/1", "unchanged")):
         known = {str(path): KnownFile(stamp, ((str(path), "indexed", NO_REASON),), frozenset({reader}))}
         assert [entry.state for entry in collect(path, known=known)] == [state]
 
 
 def test_a_program_of_the_user_cannot_have_an_extension_that_a_package_reads(cards: None) -> None:
-    with pytest.raises(BadInput, match=r"^extractor of \".vcf\": likewise reads these files itself: leave it out$"):
-        ExtractorProgram(".vcf", (sys.executable, "{file}"))
+    with pytest.raises(BadInput, match=r"^extractor of \".card\": likewise reads these files itself: leave it out$"):
+        ExtractorProgram(".card", (sys.executable, "{file}"))
 
 
 def test_the_text_of_a_format_that_nobody_reads_has_lines() -> None:
-    document = Document("a", "one\ntwo", path="/a.vcf", format="vcf")
+    document = Document("a", "one\ntwo", path="/a.card", format="card")
     assert [line for _, line in with_lines(document, [Span(0, 3), Span(4, 7)])] == [1, 2]
 
 
