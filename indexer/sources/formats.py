@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -76,7 +77,7 @@ FORMATS: dict[str, Format] = {
     ".pdf": PDF,
     ".epub": EPUB,
     ".ipynb": IPYNB,
-    **dict.fromkeys((".eml", ".mht", ".mhtml"), EML),
+    **dict.fromkeys((".eml", ".emlx", ".mht", ".mhtml"), EML),
     ".ics": ICS,
     ".vcf": VCF,
     **dict.fromkeys((".odt", ".ott", ".fodt"), ODT),
@@ -114,6 +115,13 @@ for _line in _LANGUAGES.replace("|", "\n").split("\n"):
 _NAMES = {format_.name for format_ in (*FORMATS.values(), MBOX, MAILDIR)}
 _TEXT_NAMES = {format_.name for format_ in FORMATS.values() if format_.kind == "text"}
 
+_PAGE_BYTES = 8192
+_PAGE = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*)*+"
+    rb"<(?:(!doctype\s+html|html)|(body|center|div|font|h[1-6]|head|p|span|style|table))\b",
+    re.IGNORECASE | re.DOTALL,
+)
+
 _NEVER_MBOX = ("eml", "diff")
 """Formats of files that may begin like an mbox: one message, and the patches of git."""
 
@@ -145,7 +153,15 @@ def reason_not_to_read(path: str, *, binary: bool) -> Reason:
     return code() if binary or code in _NEVER_TEXT else NO_REASON
 
 
-READER_VERSIONS: dict[str, int] = {"text": 2, "html": 2, "xml": 2, "eml": 2, "mbox": 2, "maildir": 2, "rtf": 2}
+READER_VERSIONS: dict[str, int] = {
+    "eml": 2,
+    "html": 2,
+    "maildir": 2,
+    "mbox": 2,
+    "rtf": 2,
+    "text": 2,
+    "xml": 2,
+}
 """The version of the reader of each format by its name; 1 for formats that are not here.
 
 Raise it by one when the text, the title or the sections that a reader returns change, or which documents it makes of a
@@ -236,5 +252,12 @@ def format_of(path: str, head: bytes) -> Format:
         return PDF
     if head.startswith(b"{\\rtf"):  # also in files named .doc
         return RTF
-    opening = head[:512].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
-    return HTML if opening.startswith((b"<!doctype html", b"<html")) else TEXT
+    return HTML if is_html(head) else TEXT
+
+
+def is_html(head: bytes) -> bool:
+    """Return whether a text begins as a page, or with an element of a page that is closed again."""
+    opening = _PAGE.match(head[:_PAGE_BYTES])
+    if opening is None:
+        return False
+    return not opening[2] or b"</" + opening[2].lower() in head.lower()

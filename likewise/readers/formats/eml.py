@@ -1,4 +1,7 @@
-"""E-mail (EML) with the standard library. The plain text is read if there are alternatives; the subject is the title.
+"""E-mail (EML) with the standard library. The subject is the title.
+
+Among alternatives the plain text is read, unless it lacks most words of another one: many programs write "This message
+is in HTML" there. An invitation is read beside them.
 
 The text begins with the lines From, To, Cc, Date and Attachments, as a mail program shows them: so names and addresses
 are found as words and are embedded together with the text of the mail. Metadata alone would not do this. Forwarded
@@ -25,16 +28,32 @@ from indexer.ledger import Code, Reason
 from indexer.sources.content import Assembly, Content, Refused, Unreadable, clean
 from indexer.sources.encoding import decode, decode_labelled, is_binary, marked_encoding
 from indexer.sources.files.extractor import EXTRACTOR
-from indexer.sources.formats import EML, FORMATS, HTML, Format, format_of
-from likewise.readers.formats import html
+from indexer.sources.formats import EML, FORMATS, HTML, ICS, VCF, Format, format_of, is_html
+from likewise.readers.formats import content_lines, html
 from likewise.readers.limits import MAX_ATTACHMENT_SECONDS
 from likewise.readers.message import message_ids
 
 _FIELDS = {"from": "From", "to": "To", "cc": "Cc", "subject": "Subject"}
-_MARKUP = {"text/rtf", "text/richtext", "text/enriched", "text/css"}  # text/* that is not readable as it is
+_MARKUP = {"text/rtf", "text/richtext", "text/enriched"}  # text/* that is not readable as it is
+_CONTENT_LINES = {
+    *("text/calendar", "application/ics", "text/vcard", "text/x-vcard", "text/directory"),
+}
+_PROGRAMS = {
+    "text/css",
+    "text/javascript",
+    "application/javascript",
+    "application/x-javascript",
+    "application/pgp-encrypted",
+}
+"""Types of parts without words for a person, which need no note."""
 _SIGNATURES = {"application/pgp-signature", "application/pkcs7-signature", "application/x-pkcs7-signature"}
 _ENCODED_WORDS = re.compile(r"=\?[^?\s]+\?[bq]\?[^?]*\?=(?:\s+=\?[^?\s]+\?[bq]\?[^?]*\?=)*", re.IGNORECASE)
 _MAX_DEPTH = 20  # of messages within messages
+_MIN_SHARE = 0.5
+"""Minimum share of the words of another alternative that a plain text must hold to be read instead."""
+_WORD = re.compile(r"\w+")
+_APPLE_COUNT = re.compile(rb"(\d+)[ \t]*\r?\n")
+"""First line of a message of Apple Mail (.emlx): its bytes. A list of properties follows the message."""
 
 
 def read(source: str | bytes) -> Content:
@@ -68,12 +87,14 @@ def read(source: str | bytes) -> Content:
 
 
 def _parse(data: bytes) -> EmailMessage:
-    """Return the message in a file, which may have been saved in UTF-16 or with a byte order mark."""
+    """Return the message in a file, which may be from Apple Mail, in UTF-16 or with a byte order mark."""
     if encoding := marked_encoding(data):
         try:
             data = data.decode(encoding).encode()
         except ValueError as error:
             raise Unreadable(Code.WRONG_MAIL_ENCODING(encoding)) from error
+    if counted := _APPLE_COUNT.match(data):
+        data = data[counted.end() : counted.end() + int(counted[1][:18])]
     return message_from_bytes(data, policy=policy.default)
 
 
@@ -137,12 +158,22 @@ class _Attachments:
             return tuple(self._notes)
         return (*self._notes, Code.FILES_INSIDE(len(self._unread), ", ".join(self._unread)))
 
+    def write_content_lines(self, part: MIMEPart, into: Assembly, path: list[str]) -> None:
+        """Write an invitation, a calendar or contacts."""
+        try:
+            _, notes = content_lines.write(_payload(part), into, " > ".join(path))
+        except Unreadable as unreadable:
+            self._note(_name(part), unreadable.reason)
+        else:
+            for reason in notes:
+                self._note(_name(part), reason)
+
     def write(self, part: MIMEPart, into: Assembly, path: list[str]) -> None:
         """Write the text of an attached file. A file that its reader refuses, or that no reader knows, gets a note."""
-        name, data = part.get_filename() or part.get_content_type(), _payload(part)
+        name, data = _name(part), _payload(part)
         format_ = format_of(name, data)
         if format_.kind != "extracted":
-            if part.is_attachment() and part.get_content_type() not in _SIGNATURES:
+            if part.get_content_type() not in _SIGNATURES | _PROGRAMS and (data or part.get_filename()):
                 self._unread.append(name)
             return
         try:
@@ -152,13 +183,8 @@ class _Attachments:
             return
         for reason in content.unread:
             self._note(name, reason)
-        ends = [section.start for section in content.sections[1:]] + [len(content.text)]
         into.section(" > ".join([*path, name]))
-        for section, end in zip(content.sections, ends, strict=False):
-            into.section(" > ".join(filter(None, [*path, name, section.heading])), section.page)
-            into.add(content.text[section.start : end])
-        if not content.sections:
-            into.add(content.text)
+        _append(content, into, [*path, name])
 
     def _read(self, data: bytes, format_: Format, max_characters: int) -> Content:
         seconds = self._deadline - time.monotonic()
@@ -194,8 +220,10 @@ def _write_message(message: MIMEPart, into: Assembly, attachments: _Attachments,
                 into.section(" > ".join(below))
                 into.add("\n".join(_heading_lines(inner, "Subject")))
                 _write_message(inner, into, attachments, below)
+        elif part.get_content_type() in _CONTENT_LINES or _extension_format(part) in (ICS, VCF):
+            attachments.write_content_lines(part, into, path)
         elif (text := _attached_text(part)) is not None:
-            into.section(" > ".join([*path, part.get_filename() or part.get_content_type()]))
+            into.section(" > ".join([*path, _name(part)]))
             if _extension_format(part) is HTML or part.get_content_type() == "text/html":
                 _write_html(text, into)
             else:
@@ -206,31 +234,62 @@ def _write_message(message: MIMEPart, into: Assembly, attachments: _Attachments,
 
 
 def _write(part: MIMEPart, into: Assembly, attached: list[MIMEPart]) -> None:
-    """Write the text of all parts that are shown. Among alternatives, the plain text is written unless it is blank.
+    """Write the text of all parts that are shown, of alternatives only one.
 
     Parts that are not shown within the text are appended to `attached`.
     """
     kind = part.get_content_type()
     if part.is_multipart() and kind.startswith("multipart/"):
         children = [child for child in part.iter_parts() if isinstance(child, MIMEPart)]
-        if kind != "multipart/alternative":
-            for child in children[:1] if kind == "multipart/related" else children:
+        if kind == "multipart/alternative":
+            _write_alternative(children, into, attached)
+        elif kind == "multipart/related":
+            root = _root(part, children)
+            for child in children:
+                if child is root:
+                    _write(child, into, attached)
+            attached.extend(child for child in children if child is not root)
+        else:
+            for child in children:
                 _write(child, into, attached)
-            attached.extend(children[1:] if kind == "multipart/related" else ())
-            return
-        for child in sorted(children, key=lambda child: child.get_content_type() != "text/plain"):
-            written, attached_to_it = Assembly(), list[MIMEPart]()
-            _write(child, written, attached_to_it)
-            if written.length:
-                _write(child, into, attached)
-                return
-            attached.extend(attached_to_it)
     elif not _is_shown(part):
         attached.append(part)
-    elif kind == "text/plain":
-        into.add(_decode(part))
+    elif kind == "text/plain" and not is_html((text := _decode(part)).encode("utf-8", "replace")):
+        into.add(text)
     else:
         _write_html(_decode(part), into)
+
+
+def _write_alternative(children: list[MIMEPart], into: Assembly, attached: list[MIMEPart]) -> None:
+    """Write the plain text, or else the first alternative of which the one before lacks most words."""
+    best: Content | None = None
+    best_words: set[str] = set()
+    for child in sorted(children, key=lambda child: child.get_content_type() != "text/plain"):
+        written = Assembly()
+        _write(child, written, attached)
+        content = written.content()
+        words = set(_WORD.findall(content.text.casefold()))
+        if content.text and (best is None or len(words & best_words) < _MIN_SHARE * len(words)):
+            best, best_words = content, words
+    if best is not None:
+        _append(best, into, [])
+
+
+def _append(content: Content, into: Assembly, path: list[str]) -> None:
+    """Write a text and its sections below the headings of a path."""
+    into.add(content.text[: content.sections[0].start if content.sections else None])
+    ends = [section.start for section in content.sections[1:]] + [len(content.text)]
+    for section, end in zip(content.sections, ends, strict=False):
+        if heading := " > ".join(filter(None, [*path, section.heading])):
+            into.section(heading, section.page)
+        into.add(content.text[section.start : end])
+
+
+def _root(part: MIMEPart, children: list[MIMEPart]) -> MIMEPart | None:
+    """Return the part of multipart/related that shows the others: the one that `start` names, or else the first."""
+    start = part.get_param("start")
+    named = (child for child in children if start and child.get("Content-ID", "").strip() == start)
+    return next(named, children[0] if children else None)
 
 
 def _write_html(page: str, into: Assembly) -> None:
@@ -258,7 +317,7 @@ def _inner_message(part: MIMEPart) -> MIMEPart | None:
 def _attached_text(part: MIMEPart) -> str | None:
     """Return the text of a part that is a text by its type or, if the type says nothing, by its name."""
     kind, by_name = part.get_content_type(), _extension_format(part)
-    is_text = part.get_content_maintype() == "text" and kind not in _MARKUP
+    is_text = part.get_content_maintype() == "text" and kind not in _MARKUP | _PROGRAMS
     if kind == "application/octet-stream" and by_name is not None:
         is_text = by_name.kind in {"text", "records"} or by_name is HTML
     if part.get_content_maintype() == "message":  # a report on delivery: its parts have headers only
@@ -274,6 +333,10 @@ def _attached_text(part: MIMEPart) -> str | None:
 
 def _extension_format(part: MIMEPart) -> Format | None:
     return FORMATS.get(os.path.splitext(part.get_filename() or "")[1].lower())
+
+
+def _name(part: MIMEPart) -> str:
+    return part.get_filename() or part.get_content_type()
 
 
 def _payload(part: MIMEPart) -> bytes:
