@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from indexer import doors
 from indexer.ledger import NO_REASON, Code, Reason
+from indexer.sources.encoding import bom_encoding
 from indexer.sources.from_line import is_mbox
 
 if TYPE_CHECKING:
@@ -122,6 +123,14 @@ _PAGE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
+_MAIL_HEADER = re.compile(rb"(?:[!-9;-~]+:[^\n]*\n(?:[ \t][^\n]*\n)*+)*?MIME-Version:", re.IGNORECASE)
+_MAGIC = {b"%PDF-": PDF, b"{\\rtf": RTF}
+_PACKAGE_MEMBER = re.compile(rb"PK\x03\x04.{26}(word|xl|ppt)[/\\]", re.DOTALL)
+_PACKAGES = {b"word": DOCX, b"xl": XLSX, b"ppt": PPTX}
+_OFTEN_MISNAMED = (HTML, PDF, DOCX, PPTX, XLSX, EML, RTF)
+_SEEN_NAMES = {format_.name for format_ in (*_OFTEN_MISNAMED, XML)}
+_OFFICE_97 = (Code.WORD_97, Code.POWERPOINT_97, Code.EXCEL_97)
+
 _NEVER_MBOX = ("eml", "diff")
 """Formats of files that may begin like an mbox: one message, and the patches of git."""
 
@@ -214,7 +223,8 @@ def is_read_alike(path: str, recorded: KnownFile, programs: Sequence[Program]) -
         return False
     for reader, format_name in readers.items():
         has_another_name = by_extension is not None and by_extension.name != format_name
-        if reader != reader_of(format_name) or (has_another_name and format_name not in _MAILBOXES):
+        may_be_seen = format_name in _MAILBOXES or (format_name in _SEEN_NAMES and _may_be_misnamed(extension))
+        if reader != reader_of(format_name) or (has_another_name and not may_be_seen):
             return False
     return True
 
@@ -243,21 +253,46 @@ def format_of(path: str, head: bytes) -> Format:
 
     A mailbox has any name, such as that of a mailing list: "users@lists.example.org".
     """
-    by_extension = format_of_extension(os.path.splitext(path)[1].lower())
+    extension = os.path.splitext(path)[1].lower()
+    by_extension = format_of_extension(extension)
     if (by_extension is None or by_extension.name not in _NEVER_MBOX) and is_mbox(head):
         return MBOX
-    if by_extension is not None:
-        return by_extension
-    if head.startswith(b"%PDF-"):
-        return PDF
-    if head.startswith(b"{\\rtf"):  # also in files named .doc
-        return RTF
-    return HTML if is_html(head) else TEXT
+    if by_extension is None or _may_be_misnamed(extension):
+        seen = _format_seen(head, extension)
+        if seen is not None:
+            return seen
+    return by_extension or TEXT
 
 
-def is_html(head: bytes) -> bool:
-    """Return whether a text begins as a page, or with an element of a page that is closed again."""
+def _may_be_misnamed(extension: str) -> bool:
+    """Return whether programs write other formats under this extension: a web page named .xls, a message named .doc."""
+    return _ADVICE_BY_EXTENSION.get(extension) in _OFFICE_97 or FORMATS.get(extension) in _OFTEN_MISNAMED
+
+
+def _format_seen(head: bytes, extension: str) -> Format | None:
+    """Return the format that the first bytes show; None if they show none.
+
+    Templates of unknown extensions begin with elements too: only a page that says so is HTML there.
+    """
+    if magic := next((format_ for mark, format_ in _MAGIC.items() if head.startswith(mark)), None):
+        return magic
+    if (encoding := bom_encoding(head)) is not None:
+        head = head.decode(encoding, "ignore").encode()
+    if _MAIL_HEADER.match(head):
+        return EML
+    may_be_misnamed = _may_be_misnamed(extension)
+    if is_html(head, whole=not may_be_misnamed):
+        return HTML
+    if may_be_misnamed and head.lstrip().startswith(b"<?xml"):
+        return XML
+    member = _PACKAGE_MEMBER.search(head) if may_be_misnamed else None
+    return _PACKAGES[member[1]] if member else None
+
+
+def is_html(head: bytes, *, whole: bool = False) -> bool:
+    """Return whether a text begins as a page, or with an element that is closed again unless a `whole` page is asked
+    for."""
     opening = _PAGE.match(head[:_PAGE_BYTES])
-    if opening is None:
-        return False
-    return not opening[2] or b"</" + opening[2].lower() in head.lower()
+    if opening is None or opening[1]:
+        return opening is not None
+    return not whole and b"</" + opening[2].lower() in head.lower()

@@ -49,8 +49,9 @@ _PROGRAMS = {
 _SIGNATURES = {"application/pgp-signature", "application/pkcs7-signature", "application/x-pkcs7-signature"}
 _ENCODED_WORDS = re.compile(r"=\?[^?\s]+\?[bq]\?[^?]*\?=(?:\s+=\?[^?\s]+\?[bq]\?[^?]*\?=)*", re.IGNORECASE)
 _MAX_DEPTH = 20  # of messages within messages
-_MIN_SHARE = 0.5
-"""Minimum share of the words of another alternative that a plain text must hold to be read instead."""
+_MIN_LACKING_SHARE = 0.5
+_MIN_LACKING = 3
+"""A plain text is read unless another alternative has this many words that it lacks, and it lacks this share of them."""
 _WORD = re.compile(r"\w+")
 _APPLE_COUNT = re.compile(rb"(\d+)[ \t]*\r?\n")
 """First line of a message of Apple Mail (.emlx): its bytes. A list of properties follows the message."""
@@ -269,7 +270,8 @@ def _write_alternative(children: list[MIMEPart], into: Assembly, attached: list[
         _write(child, written, attached)
         content = written.content()
         words = set(_WORD.findall(content.text.casefold()))
-        if content.text and (best is None or len(words & best_words) < _MIN_SHARE * len(words)):
+        lacking = len(words - best_words)
+        if content.text and (best is None or lacking >= max(_MIN_LACKING, _MIN_LACKING_SHARE * len(words))):
             best, best_words = content, words
     if best is not None:
         _append(best, into, [])

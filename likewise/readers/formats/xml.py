@@ -2,7 +2,7 @@
 
 Entities are not expanded, and nothing is loaded: a file whose text needs one that HTML lacks fails. XML without text
 between its tags (settings, layouts), or with faults, is indexed as its source, because words in attributes are all that
-can be found there.
+can be found there. Documents of Word and Excel 2003 are paragraphs and sheets.
 """
 
 # ruff: noqa: PTH123
@@ -44,6 +44,10 @@ def read(path: str) -> Content:
 def _read(root: Any, data: bytes) -> Content:
     if _name(root) == "svg":
         return _drawing(root)
+    if _name(root) in {"worddocument", "package"} and (content := _word(root)).text:
+        return content
+    if _name(root) == "workbook" and (content := _workbook(root)).text:
+        return content
     assembly, title = Assembly(), ""
     for element, line in _lines(root):
         if not title and _name(element) in _TITLES:
@@ -85,6 +89,32 @@ def _labelled(data: bytes) -> Decoded | None:
     match = _LABEL.match(data)
     is_utf_8 = match is None or (match[1].lower() == b"utf-8" and data.isascii())
     return None if match is None or is_utf_8 else decode_labelled(data, match[1].decode())
+
+
+def _word(root: Any) -> Content:
+    """Return the paragraphs of a Word document in one XML file: of Word 2003, or all parts of a DOCX together."""
+    assembly = Assembly()
+    for paragraph in (element for element in root.iter() if _name(element) == "p"):
+        runs = (node for node in paragraph.iter() if _name(node) in {"t", "tab", "br"})
+        own = (
+            node for node in runs if next(above for above in node.iterancestors() if _name(above) == "p") is paragraph
+        )
+        assembly.add("".join(node.text or {"tab": "\t", "br": "\n"}.get(_name(node), "") for node in own))
+    title = next((element.text or "" for element in root.iter() if _name(element) == "title"), "")
+    return assembly.content(title.strip())
+
+
+def _workbook(root: Any) -> Content:
+    """Return the sheets of a workbook of Excel 2003, without the settings of its window and styles."""
+    assembly = Assembly()
+    for page, sheet in enumerate((child for child in root if _name(child) == "worksheet"), 1):
+        name = next((value for key, value in sheet.attrib.items() if key.rpartition("}")[2] == "Name"), "")
+        assembly.section(name, page)
+        assembly.add(name)
+        for table in (child for child in sheet if _name(child) == "table"):
+            for _, line in _lines(table):
+                assembly.add(line, newlines=1)
+    return assembly.content()
 
 
 def _drawing(root: Any) -> Content:
