@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from indexer.passages.markup import VisibleText
-from indexer.stores.words.analysis import IN_WORDS, UNSPACED, Analysis, characters, is_compound
+from indexer.stores.words.analysis import IN_WORDS, UNSPACED, UNSPACED_RUN, Analysis, characters, is_compound
 
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _ASCII_WORD = re.compile(r"\w+(?:\.\w+)*", re.ASCII)
 _WORD = re.compile(rf"[{IN_WORDS}]+(?:\.[{IN_WORDS}]+)*")
 _LETTER = rf"(?:(?![{UNSPACED}])[{IN_WORDS}])"
-_WORD_OR_RUN = re.compile(rf"(?P<run>[{UNSPACED}]+)|{_LETTER}+(?:\.{_LETTER}+)*")
+_WORD_OR_RUN = re.compile(rf"(?P<run>{UNSPACED_RUN})|{_LETTER}+(?:\.{_LETTER}+)*")
 _ENDS_INSIDE_WORD = re.compile(rf"[{IN_WORDS}]\.?\Z")
 
 _VOCABULARY_WORDS = 1 << 16
@@ -131,24 +131,25 @@ class QuestionWords:
 
     def _spans_among_runs(self, text: str) -> Iterator[tuple[int, int]]:
         found = list(_WORD_OR_RUN.finditer(text))
-        pairs = {
-            match[0][offset : offset + length]
+        places = {  # of the characters of each run, without the white space between them
+            match: [offset for offset in range(*match.span()) if _UNSPACED.match(text, offset)]
             for match in found
             if match["run"] is not None
-            for offset in range(len(match[0]))
-            for length in (1, 2)
         }
+        runs = {match: "".join(text[offset] for offset in offsets) for match, offsets in places.items()}
+        pairs = {run[first : first + length] for run in runs.values() for first in range(len(run)) for length in (1, 2)}
         matching = self._matching(pairs | {match[0] for match in found})
         for match in found:
             start, end = match.span()
-            if match["run"] is None or end - start == 1:
+            run, offsets = runs.get(match, ""), places.get(match, [])
+            if len(run) <= 1:
                 if match[0] in matching:
                     yield start, end
                 continue
-            marked = np.zeros(end - start + 2, np.bool_)  # one more on each side, so that every run has two borders
-            for offset in range(end - start):
+            marked = np.zeros(len(run) + 2, np.bool_)  # one more on each side, so that every run has two borders
+            for first in range(len(run)):
                 for length in (1, 2):
-                    if offset + length <= end - start and text[start + offset : start + offset + length] in matching:
-                        marked[offset + 1 : offset + 1 + length] = True
+                    if first + length <= len(run) and run[first : first + length] in matching:
+                        marked[first + 1 : first + 1 + length] = True
             borders = np.flatnonzero(marked[1:] != marked[:-1]).reshape(-1, 2)
-            yield from ((start + first, start + last) for first, last in borders.tolist())
+            yield from ((offsets[first], offsets[last - 1] + 1) for first, last in borders.tolist())

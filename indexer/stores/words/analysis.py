@@ -1,9 +1,9 @@
 """Text to terms, the same for documents and questions: words, stems, identifiers, and pairs of characters.
 
 A text is indexed as one string of words between spaces, which the engine (tantivy_index.py) stems. Scripts without
-spaces become overlapping pairs of characters, as in Lucene's CJKBigramFilter; characters that can be a word are indexed
-beside the words. Katakana is read as hiragana. An accent is left out if it is only a mark on a letter in the language,
-and kept if it makes another letter (accents.py).
+spaces become overlapping pairs of characters, as in Lucene's CJKBigramFilter, also across the end of a line.
+Characters that can be a word are indexed beside the words. Katakana is read as hiragana. An accent is left out if it is
+only a mark on a letter in the language, and kept if it makes another letter (accents.py).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from indexer.stores.words.accents import fold
 if TYPE_CHECKING:
     import tantivy
 
-VERSION = 1
+VERSION = 2
 """Version of the rules in this file, accents.py and exact.py. A word index made with another version is rebuilt."""
 
 LANGUAGES = {
@@ -66,13 +66,16 @@ _MAX_TERM_CHARACTERS = 64
 AUTO = "auto"
 """What a user gives for a language that is to be found from the texts."""
 
-UNSPACED = (
-    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u1000-\u109f\u1780-\u17d3"  # Thai, Lao, Burmese, Khmer
-    "\u1100-\u11ff\u3005-\u3007\u3041-\u3096\u3099-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u3131-\u318e"
-    "\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff"
-    "\U0001b000-\U0001b16f\U00020000-\U0003fffd"
+CHINESE_JAPANESE = (
+    "\u3005-\u3007\u3041-\u3096\u3099-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u31a0-\u31bf\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U0003fffd"
 )
-_UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
+_NEVER_SPACED = (
+    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u1000-\u109f\u1780-\u17d3"  # Thai, Lao, Burmese, Khmer
+    f"{CHINESE_JAPANESE}"
+)
+UNSPACED = f"{_NEVER_SPACED}\u1100-\u11ff\u3131-\u318e\ua960-\ua97f\uac00-\ud7ff"
+"""Characters that are indexed in pairs. Korean, the last of them, has spaces between its words."""
 _ONE_CHARACTER_WORD = re.compile(
     "[\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003fffd]"
 )
@@ -83,16 +86,32 @@ _KATAKANA = re.compile("[\u30a1-\u30f6\u30fd\u30fe]")
 
 _VOWEL_SIGNS = "\u0900-\u0963\u0966-\u0dff"  # of Indic scripts: Python's \w leaves them out
 _POINTS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
-UNSEEN = "\u00ad\u2060\ufeff"
-"""Characters that have no width and do not separate words, such as soft hyphens."""
+UNSEEN = "\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
+"""Characters that have no width and do not separate words, such as soft hyphens, zero-width spaces and joiners."""
 
 IN_WORDS = rf"\w{_VOWEL_SIGNS}{_POINTS}{UNSEEN}"
 """Characters of a written word, for a class of a regular expression."""
+
+_BLANK = rf"(?:[^\S\t\n]|[{UNSEEN}])"
+_LINE_END = rf"(?:{_BLANK}|\t)*\n(?:{_BLANK}|\t)*"
+UNSPACED_RUN = rf"[{UNSPACED}]+(?:(?<=[{_NEVER_SPACED}])(?:{_BLANK}+|{_LINE_END})(?=[{_NEVER_SPACED}])[{UNSPACED}]+)*"
+"""Regular expression of characters that are indexed in pairs. White space within is no border of words there. A blank
+line is, and so is a tab, which separates the cells of a table."""
+_UNSPACED_RUN = re.compile(UNSPACED_RUN)
+
+_SIGNS = "\u3001-\u3003\u3008-\u3011\u3014-\u301f\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f"
+_BETWEEN_SIGNS = rf"(?<=[{CHINESE_JAPANESE}{_SIGNS}])%s(?=[{CHINESE_JAPANESE}{_SIGNS}])"
+_SOURCE_BLANKS = re.compile(_BETWEEN_SIGNS % r"[^\S\t\n]+")
+_SOURCE_LINES = re.compile(_BETWEEN_SIGNS % r"(?:[^\S\t\n]+|[^\S\n]*\n[^\S\n]*)")
 
 # A name with dots is one word at first; `_parts` splits it later.
 _WORD = re.compile(rf"[\w{_VOWEL_SIGNS}]+(?:\.\w+)*")
 _ASCII_WORD = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
 _LEFT_OUT = re.compile(f"[{_POINTS}{UNSEEN}]+")
+
+_PERSIAN_WORD = re.compile("[\u0620-\u06ff]+(?:\u200c[\u0620-\u06ff]+)+")
+"""A word with a zero-width non-joiner, such as a noun with its plural ending. Its parts are words too, because many
+people type a space or leave the ending out."""
 
 _BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[._]+")
 _VERSION = re.compile(r"v[0-9]+\.[0-9.]+")
@@ -148,10 +167,13 @@ class Analysis:
         if text.isascii():
             written = _ASCII_WORD.findall(text)
         else:
-            text = _LEFT_OUT.sub("", unicodedata.normalize("NFKC", text))
+            text = unicodedata.normalize("NFKC", text)
+            if "\u200c" in text:
+                text = " ".join([text, *(word.replace("\u200c", " ") for word in _PERSIAN_WORD.findall(text))])
+            text = _LEFT_OUT.sub("", text)
             if _KATAKANA.search(text):
                 text = text.translate(_HIRAGANA)
-            pairs = [pair for run in _UNSPACED_RUN.findall(text) for pair in _pairs(run)]
+            pairs = [pair for run in _UNSPACED_RUN.findall(text) for pair in _pairs("".join(run.split()))]
             written = _WORD.findall(_UNSPACED_RUN.sub(" ", text) if pairs else text)
         names = {word: _parts(word) for word in set(written) if _is_name(word)}
         if names:
@@ -167,6 +189,11 @@ class Analysis:
         if max(map(len, words), default=0) > _MAX_TERM_CHARACTERS:
             return [word[:_MAX_TERM_CHARACTERS] for word in words]
         return words
+
+    def _asked(self, question: str) -> list[str]:
+        """Return the words of a question before stemming. A space in it separates words in every script."""
+        parts = [question] if question.isascii() else question.split()
+        return [word for part in parts for word in self._written(part)]
 
     def _stems_by_accents(self, words: list[str]) -> list[str]:
         """Return the stem of each word, without accents. If the word without accents has another stem, return this stem
@@ -196,7 +223,7 @@ class Analysis:
 
     def terms(self, question: str) -> list[str]:
         """Return the different terms of a question, without stop words."""
-        stems = self._question_analyzer.analyze(" ".join(self._written(question)))
+        stems = self._question_analyzer.analyze(" ".join(self._asked(question)))
         if self.language in _STEMMED_BY_ACCENTS:
             stems = [fold(stem, self.language) for stem in stems]
         return list(dict.fromkeys(stems))
@@ -206,7 +233,7 @@ class Analysis:
         if self.language not in _COMPOUNDING:
             return dict.fromkeys(self.terms(question), "")
         terms: dict[str, str] = {}
-        for word in self._written(question):
+        for word in self._asked(question):
             for term in self._question_analyzer.analyze(word):
                 terms[term] = terms.get(term) or _beginning(word, term)
         return terms
@@ -243,6 +270,17 @@ class Analysis:
         elif stop_words and self.language not in _WITHOUT_STOP_WORDS:
             builder = builder.filter(Filter.stopword(name))
         return builder.filter(Filter.stemmer(name)).build()
+
+
+def close_up(text: str, *, lines: bool = False) -> str:
+    """Return a text without the blanks between two characters or signs of Chinese and Japanese.
+
+    Args:
+        lines: leave single line ends out too. They are those of a page, not of the text.
+    """
+    if text.isascii():
+        return text
+    return (_SOURCE_LINES if lines else _SOURCE_BLANKS).sub("", text)
 
 
 def _between_spaces() -> tantivy.TextAnalyzerBuilder:

@@ -27,6 +27,8 @@ def marked(text: str, question: str, language: str = "en") -> list[str]:
         ("ends with cat. ", "cat", ["cat"]),
         ("the β-cells, β and 5 µm cells", "cell β", ["β", "cells", "β", "cells"]),
         ("東京のcats、cat", "東京 cat", ["東京", "cats", "cat"]),
+        ("我们在北\n京的图书馆", "北京", ["北\n京"]),
+        ("an e\u200bmail", "email", ["e\u200bmail"]),
         ("nothing here", "cat", []),
         ("the and", "the", []),
     ],

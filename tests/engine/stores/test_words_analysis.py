@@ -12,7 +12,7 @@ from opened import snapshot_of, writer_of
 
 from indexer import Document, Index
 from indexer.errors import BadInput
-from indexer.stores.words.analysis import LANGUAGES, Analysis, characters, code
+from indexer.stores.words.analysis import LANGUAGES, Analysis, characters, close_up, code
 from search.hits.marks import QuestionWords
 
 
@@ -62,6 +62,31 @@ def test_names_and_versions_are_found_whole_and_by_part(
 
 
 @pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("北\n京 的", ["北京", "京的"]),
+        ("上 \r\n \t海\u3000博", ["上海", "海博"]),
+        ("北\n\n京", ["北", "京"]),  # two paragraphs
+        ("北\t京", ["北", "京"]),  # two cells
+        ("한국 사람", ["한국", "사람"]),  # Korean has spaces
+        ("e\u200bmail co\u00adop", ["email", "coop"]),
+        ("می\u200cخواهم", ["میخواهم", "می", "خواهم"]),
+    ],
+)
+def test_white_space_and_unseen_characters_in_words(text: str, terms: list[str]) -> None:
+    assert Analysis("none").stems(text) == terms
+
+
+def test_a_space_in_a_question_separates_words() -> None:
+    assert Analysis("none").terms("北京 上海") == ["北京", "上海"]
+
+
+def test_chinese_and_japanese_are_closed_up() -> None:
+    assert close_up("我们 在北\u3000京。 去 a 上 海 한국 사람\n上\t海") == "我们在北京。去 a 上海 한국 사람\n上\t海"
+    assert close_up("北\r\n京\n\n上 \n 海\nabc", lines=True) == "北京\n\n上海\nabc"
+
+
+@pytest.mark.parametrize(
     ("texts", "question", "first"),
     [
         (["我们去北京大学学习", "上海的天气很好", "京都"], "北京大学", 0),
@@ -75,6 +100,10 @@ def test_names_and_versions_are_found_whole_and_by_part(
         (["Tokyo東京Tower", "other"], "東京", 0),
         (["हिन्दी में खोज", "दूसरा पाठ"], "हिन्दी", 0),
         (["ＡＢＣ全角", "other"], "abc", 0),
+        (["我们昨天在北\n京的图书馆", "上海"], "北京", 0),
+        (["an e\u200bmail", "other"], "email", 0),
+        (["a data\u200bbase, a da\u00adta\u2060ba\u200dse", "data"], "database", 0),
+        (["کتاب\u200cها", "other"], "کتاب", 0),
     ],
 )
 def test_scripts_without_spaces_are_found_by_words(tmp_path: Path, texts: list[str], question: str, first: int) -> None:
@@ -237,7 +266,7 @@ def test_ascii_text_is_analysed_as_before() -> None:
         *("run", "parse_json", "on", "httpserver", "v2.3.1", "the", "cat", "cafe", "pars", "json"),
         *("http", "server", "v2", "3", "1", "2.3.1"),
     ]
-    assert [str(Analysis(language)) for language in ("en", "fr", "ar", "none")] == ["1 en", "1 fr", "1 ar", "1 none"]
+    assert [str(Analysis(language)) for language in ("en", "fr", "ar", "none")] == ["2 en", "2 fr", "2 ar", "2 none"]
 
 
 def test_a_word_index_of_an_earlier_version_is_rebuilt_and_scores_as_before(tmp_path: Path) -> None:
