@@ -180,6 +180,7 @@ class Code(Enum):
     INSIDE_NOT_WHOLE = "{} inside it is not read whole ({}): save it next to it"
     INSIDE_TOO_SLOW = "{} inside it took longer than {} seconds: the next run reads it again"
     FRONT_MATTER_BROKEN = "its front matter is not read, because it is not valid {} ({}): repair it"
+    HIDDEN_WORDS = "{} words that the page hides are left out: no heading or button of the page opens them"
     XFA_FORM = "its fields are not read, because it is an XFA form: print it into a new PDF"
     UNBROKEN_LEFT_OUT = "{} % of its text is stretches of over 2,000 characters without a space, which are not embedded"
     REPEATED_MEMBER = "an object in it has {} more than once, and the last value was read: remove the others"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import posixpath
 import unicodedata
 import zipfile
-from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -41,7 +40,7 @@ def read(path: str) -> Content:
         chapters = [pages.get(item.get("idref"), "") for item in package.iterfind("opf:spine/opf:itemref", _NAMES)]
         if {_plain(name) for name in _encrypted(book)}.intersection(map(_plain, chapters)):
             raise Unreadable(Code.DRM())
-        assembly, words, left_out = Assembly(), 0, 0
+        assembly, written = Assembly(), html.Written()
         members = {_plain(name): name for name in book.namelist()} | {name: name for name in book.namelist()}
         for chapter in filter(None, chapters):  # an itemref may name a missing item, which is not a missing chapter
             member = members.get(chapter) or members.get(_plain(chapter))
@@ -50,12 +49,11 @@ def read(path: str) -> Content:
             tree = html.parse(book.read(member))
             if tree is not None:
                 assembly.section(" ".join((tree.findtext(".//title") or "").split()))
-                chapter_words = html.write_body(tree, assembly)
-                words, left_out = words + chapter_words.words, left_out + chapter_words.left_out
+                written += html.write_body(tree, assembly)
     metadata = {
         name: value for name, tag in (("author", "creator"), ("lang", "language")) if (value := _dc(package, tag))
     }
-    return replace(assembly.content(_dc(package, "title"), metadata), note=html.note_of(words, left_out))
+    return html.with_notes(assembly.content(_dc(package, "title"), metadata), written)
 
 
 def _xml(book: zipfile.ZipFile, member: str) -> Any:

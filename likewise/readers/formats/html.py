@@ -2,6 +2,8 @@
 
 A row of a table is a line, headings begin sections. Navigation is what the page itself declares to be navigation; no
 heuristic looks for "the main text", because such heuristics lose tables, lists and the ends of pages.
+
+Before the page is written, `html_arrangement.py` makes its tree what a person sees: shadow roots, opened blocks, ruby.
 """
 
 # ruff: noqa: PTH123
@@ -12,32 +14,30 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from indexer.ledger import NO_REASON, Code, Reason
+from indexer.ledger import NO_REASON, Code
 from indexer.sources.content import Assembly, Content, Headings, Unreadable
 from indexer.sources.encoding import Decoded, decode_labelled
+from indexer.stores.words.analysis import close_up
+from likewise.readers.formats.html_arrangement import (
+    BLOCKS,
+    CELLS,
+    CONTROLS,
+    HEADINGS,
+    VERBATIM,
+    count,
+    is_all_links,
+    is_hidden,
+    is_invisible,
+    move_readings,
+    open_hidden_blocks,
+    pieces,
+    show_shadow_roots,
+    words_in,
+)
 
 _CHARSET = re.compile(rb"<meta[^>]+?charset\s*=\s*[\"']?([-\w.:]+)|<\?xml[^>]+?encoding=[\"']([-\w.]+)", re.IGNORECASE)
-_INVISIBLE = {
-    *("head", "title", "script", "style", "noscript", "noframes", "template", "datalist", "rp"),
-    *("iframe", "object", "video", "audio", "canvas"),  # their content is shown only by browsers that lack them
-    *("annotation", "annotation-xml"),  # the source of a formula, beside the formula
-}
-_CONTROLS = {"button", "select"}
-_CELLS = {"td", "th"}
-_HEADINGS = {f"h{level}" for level in range(1, 7)}
-_VERBATIM = {"pre", "textarea", "listing", "xmp", "plaintext"}
-_BLOCKS = {
-    *("address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog", "dir"),
-    *("div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "header", "hgroup", "hr", "legend"),
-    *("li", "main", "menu", "nav", "ol", "option", "p", "search", "section", "summary", "svg", "table"),
-    *("tbody", "td", "text", "tfoot", "th", "thead", "tr", "ul"),
-    *_HEADINGS,
-    *_VERBATIM,
-}
 _LINES = {"dd", "dt", "li", "option", "text", "tr"}  # these have one newline before them, not a blank line
 _GROUPS = {"dir", "dl", "menu", "ol", "table", "ul"}  # a blank line is before the first line of these
-_WORD = re.compile(r"\w+")
-_HIDING_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
 
 NOTE_SHARE = 0.01
 """Maximum share of a page's visible words that are left out without a note in the ledger."""
@@ -57,17 +57,29 @@ class Written:
     Attributes:
         heading: its first heading.
         words: number of its visible words.
-        left_out: number of parts that were not written.
+        left_out: number of words of navigation and form controls that were not written.
+        hidden: number of words that the page hides and that were not written.
     """
 
     heading: str = ""
     words: int = 0
     left_out: int = 0
+    hidden: int = 0
+
+    def __add__(self, other: Written) -> Written:
+        return Written(
+            self.heading or other.heading,
+            self.words + other.words,
+            self.left_out + other.left_out,
+            self.hidden + other.hidden,
+        )
 
 
-def note_of(words: int, left_out: int) -> Reason:
-    """Return the note of a page if more than NOTE_SHARE of its visible words are left out."""
-    return Code.PAGE_WITHOUT_NAVIGATION() if left_out > NOTE_SHARE * words else NO_REASON
+def with_notes(content: Content, written: Written) -> Content:
+    """Return the content of a page with notes on what is left out, if that is more than NOTE_SHARE of its words."""
+    note = Code.PAGE_WITHOUT_NAVIGATION() if written.left_out > NOTE_SHARE * written.words else NO_REASON
+    hidden = (Code.HIDDEN_WORDS(f"{written.hidden:,}"),) if written.hidden > NOTE_SHARE * written.words else ()
+    return replace(content, note=note, unread=(*content.unread, *hidden))
 
 
 def read(path: str) -> Content:
@@ -84,8 +96,8 @@ def read(path: str) -> Content:
         metadata["lang"] = language
     titles = (tree.findtext(".//title"), _meta(tree, "og:title"), written.heading)
     title = next((text for title in titles if (text := " ".join((title or "").split()))), "")
-    content = assembly.content(title, metadata)
-    return replace(content, note=note_of(written.words, written.left_out), unread=decoded.notes)
+    content = with_notes(assembly.content(close_up(title), metadata), written)
+    return replace(content, unread=(*decoded.notes, *content.unread))
 
 
 def parse(page: bytes | str) -> Any:
@@ -122,13 +134,17 @@ def write_body(tree: Any, into: Assembly) -> Written:
     """Write the visible text of a page in blocks, with a section at each heading."""
     headings, first = Headings(), ""
     body = tree.find(".//body")
-    walk = _Walk(tree if body is None else body)
+    body = tree if body is None else body
+    show_shadow_roots(body)
+    open_hidden_blocks(body)
+    move_readings(body)
+    walk = _Walk(body)
     for level, block, newlines in walk.blocks():
         if level:
             first = first or " ".join(block.split())
             into.section(headings.enter(level, block))
         into.add(block, newlines)
-    return Written(first, walk.words, walk.left_out)
+    return Written(first, walk.words, walk.left_out, walk.hidden)
 
 
 class _Walk:
@@ -136,12 +152,13 @@ class _Walk:
 
     Attributes:
         words: number of visible words so far.
-        left_out: number of parts that are in no block.
+        left_out: number of words of navigation and form controls.
+        hidden: number of words that the page hides.
     """
 
     def __init__(self, root: Any) -> None:
         self._root = root
-        self.words = self.left_out = 0
+        self.words = self.left_out = self.hidden = 0
 
     def blocks(self) -> Iterator[tuple[int, str, int]]:
         """Yield heading level (or 0), text and number of newlines before it, in the order of the page."""
@@ -151,10 +168,11 @@ class _Walk:
         def take_block(as_it_is: bool = False) -> Iterator[tuple[int, str, int]]:
             nonlocal is_first_line
             block = "".join(parts) if as_it_is or preformatted else _SPACES.sub(_one_space, "".join(parts))
+            block = block if preformatted else close_up(block)
             parts.clear()
             if block.strip():
                 is_first_line = False
-                self.words += _count(block)
+                self.words += count(block)
                 yield level, block.strip("\n"), newlines
 
         stack: list[tuple[Any, bool]] = [(self._root, False)]
@@ -163,7 +181,7 @@ class _Walk:
             tag = element.tag if isinstance(element.tag, str) else ""
             whole = None if leaving or element is self._root else self._in_one_line(element, tag)
             if whole is not None:
-                if whole or tag in _BLOCKS:
+                if whole or tag in BLOCKS:
                     yield from take_block()
                     level, newlines = _level(tag), 1 if tag in _LINES and not is_first_line else 2
                     parts.append(whole)
@@ -171,19 +189,19 @@ class _Walk:
                     level = 0
                 parts.append(_squeeze(element.tail, preformatted))
                 continue
-            if tag in _BLOCKS and (tag not in _CELLS or element.getparent().tag == "tr"):
+            if tag in BLOCKS and (tag not in CELLS or element.getparent().tag == "tr"):
                 yield from take_block()
                 is_first_line = is_first_line or (tag in _GROUPS and not leaving and not _is_in_a_line(element))
                 level, newlines = 0 if leaving else _level(tag), 1 if tag in _LINES and not is_first_line else 2
             elif not leaving and tag == "br":
                 parts.append("\n")
-            elif not leaving and tag in _CELLS and "".join(parts).strip():
+            elif not leaving and tag in CELLS and "".join(parts).strip():
                 parts.append("\t")  # a cell outside of a row
             if leaving:
-                preformatted -= tag in _VERBATIM
+                preformatted -= tag in VERBATIM
                 parts.append(_squeeze(element.tail, preformatted) if element is not self._root else "")
             else:
-                preformatted += tag in _VERBATIM
+                preformatted += tag in VERBATIM
                 parts.append(_squeeze(element.text, preformatted))
                 stack.append((element, True))
                 stack.extend((child, False) for child in reversed(element))
@@ -196,17 +214,18 @@ class _Walk:
             return ""
         if tag == "tr" and not _is_layout(element):
             return "\t".join(self._cells(element)).rstrip()
-        if tag in _HEADINGS and _is_short_heading(element):
+        if tag in HEADINGS and _is_short_heading(element):
             return " ".join(self._line(element).split())
         return None
 
     def _is_shown(self, element: Any, tag: str) -> bool:
         """Return whether an element is written. If a browser shows the element but it is not written, its words are
         counted."""
-        if not tag or _is_invisible(element, tag):
+        if not tag or is_invisible(element, tag):
+            self.hidden += words_in(element) if tag and is_hidden(element, tag) else 0
             return False
         if _is_control(element, tag) or _is_navigation(element, tag):
-            words = _words(element)
+            words = words_in(element)
             self.words += words
             self.left_out += words
             return False
@@ -216,7 +235,7 @@ class _Walk:
         """Yield the text of each cell of a row. Text between cells, which is a fault of the page, is a cell too."""
         between = [row.text or ""]
         for child in row:
-            if isinstance(child.tag, str) and child.tag not in _CELLS and child.find(".//td") is not None:
+            if isinstance(child.tag, str) and child.tag not in CELLS and child.find(".//td") is not None:
                 yield from self._cells(child)
             elif isinstance(child.tag, str) and self._is_shown(child, child.tag):
                 yield " ".join(self._line(child).split())
@@ -232,9 +251,9 @@ class _Walk:
             node, leaving = stack.pop()
             tag = node.tag if isinstance(node.tag, str) else ""
             if not leaving and node is not element and not self._is_shown(node, tag):
-                parts.append((" " if tag in _BLOCKS else "") + (node.tail or ""))
+                parts.append((" " if tag in BLOCKS else "") + (node.tail or ""))
                 continue
-            if tag in _BLOCKS or tag == "br":
+            if tag in BLOCKS or tag == "br":
                 parts.append(" ")
             if leaving:
                 parts.append((node.tail or "") if node is not element else "")
@@ -247,25 +266,14 @@ class _Walk:
 
 def _level(tag: str) -> int:
     """Return the level of a heading; 0 for other elements."""
-    return int(tag[1]) if tag in _HEADINGS else 0
-
-
-def _is_invisible(element: Any, tag: str) -> bool:
-    """Return whether browsers hide an element. `aria-hidden` hides an element only from screen readers."""
-    return (
-        tag in _INVISIBLE
-        or (element.get("hidden") is not None and element.get("hidden") != "until-found")
-        or (tag == "dialog" and element.get("open") is None)
-        or _HIDING_STYLE.search(element.get("style") or "") is not None
-        or "katex-mathml" in (element.get("class") or "").split()  # the formula again, for screen readers
-    )
+    return int(tag[1]) if tag in HEADINGS else 0
 
 
 def _is_control(element: Any, tag: str) -> bool:
     """Return whether an element is a form control. Buttons in headings open the text below them, and are its title."""
-    if tag not in _CONTROLS:
+    if tag not in CONTROLS:
         return False
-    return not any(above.tag in _HEADINGS or above.tag in {"dt", "summary"} for above in element.iterancestors())
+    return not any(above.tag in HEADINGS or above.tag in {"dt", "summary"} for above in element.iterancestors())
 
 
 def _is_navigation(element: Any, tag: str) -> bool:
@@ -277,55 +285,20 @@ def _is_navigation(element: Any, tag: str) -> bool:
     if not declared and tag not in {"header", "footer"}:
         return False
     if not declared:
-        return _is_all_links(element) and next(element.iter(*_HEADINGS), None) is None
+        return is_all_links(element) and next(element.iter(*HEADINGS), None) is None
     linked, total, in_cells = _linked_words(element)
     return not in_cells and total - linked <= max(_MENU_WORDS, total // 2)
-
-
-def _is_all_links(element: Any) -> bool:
-    """Return whether an element has words, all of them in links and controls. It ends at the first other word."""
-    linked = 0
-    for text, in_link, _ in _pieces(element):
-        words = _count(text)
-        if words and not in_link:
-            return False
-        linked += words
-    return linked > 0
 
 
 def _linked_words(element: Any) -> tuple[int, int, int]:
     """Return the number of visible words in links and controls, of all words, and of words of cells outside links."""
     linked = total = in_cells = 0
-    for text, in_link, in_cell in _pieces(element):
-        words = _count(text)
+    for text, in_link, in_cell in pieces(element):
+        words = count(text)
         total += words
         linked += words * in_link
         in_cells += words * (in_cell and not in_link)
     return linked, total, in_cells
-
-
-def _pieces(element: Any) -> Iterator[tuple[str, bool, bool]]:
-    """Yield the visible strings of an element in any order: text, whether in a link or control, whether in a cell."""
-    stack = [(element, False, False)]
-    while stack:
-        node, in_link, in_cell = stack.pop()
-        tag = node.tag if isinstance(node.tag, str) else ""
-        if not tag or _is_invisible(node, tag):
-            continue
-        in_link, in_cell = in_link or tag in {"a", *_CONTROLS}, in_cell or tag in _CELLS
-        yield node.text or "", in_link, in_cell
-        for child in node:
-            yield child.tail or "", in_link, in_cell
-            stack.append((child, in_link, in_cell))
-
-
-def _words(element: Any) -> int:
-    """Return the number of visible words of an element."""
-    return sum(_count(text) for text, _, _ in _pieces(element))
-
-
-def _count(text: str) -> int:
-    return sum(1 for _ in _WORD.finditer(text))
 
 
 def _is_layout(row: Any) -> bool:
@@ -333,12 +306,12 @@ def _is_layout(row: Any) -> bool:
     table = next(row.iterancestors("table"), None)
     if table is not None and table.get("role") in {"presentation", "none"}:
         return True
-    cells = [child for child in row if child.tag in _CELLS]
+    cells = [child for child in row if child.tag in CELLS]
     for cell in cells:
         rows = sum(1 for _ in cell.iter("tr"))
-        blocks = sum(1 for _ in cell.iter("p", "div", "ul", "ol", "dl", "pre", *_HEADINGS))
+        blocks = sum(1 for _ in cell.iter("p", "div", "ul", "ol", "dl", "pre", *HEADINGS))
         is_alone = len(cells) == 1 and row.getprevious() is None and row.getnext() is None
-        if rows > 1 or (is_alone and blocks + rows) or (blocks > 1 and _words(cell) >= _LONG_CELL_WORDS):
+        if rows > 1 or (is_alone and blocks + rows) or (blocks > 1 and words_in(cell) >= _LONG_CELL_WORDS):
             return True
     return False
 
@@ -349,13 +322,13 @@ def _is_in_a_line(group: Any) -> bool:
 
 
 def _is_short_heading(element: Any) -> bool:
-    parts = element.iter("table", *_VERBATIM, *_HEADINGS)
-    return all(part is element for part in parts) and _words(element) <= _LONG_HEADING_WORDS
+    parts = element.iter("table", *VERBATIM, *HEADINGS)
+    return all(part is element for part in parts) and words_in(element) <= _LONG_HEADING_WORDS
 
 
 def _is_heading_link(element: Any) -> bool:
     """Return whether a link is only the sign at a heading that leads to itself, such as a pilcrow."""
-    return (element.get("href") or "").startswith("#") and not _words(element)
+    return (element.get("href") or "").startswith("#") and not words_in(element)
 
 
 def _squeeze(text: str | None, preformatted: int) -> str:
