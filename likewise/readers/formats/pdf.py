@@ -21,6 +21,7 @@ from pypdfium2 import raw
 
 from indexer.ledger import Code, Reason
 from indexer.sources.content import Assembly, Content, Skip, Unreadable
+from indexer.stores.words.analysis import close_up
 from likewise.readers.formats.pdf_annotations import PlacedText, Rectangle, insertions, placed_texts
 from likewise.readers.formats.pdf_right_to_left import RIGHT_TO_LEFT, rows
 from likewise.readers.limits import MAX_PAGES
@@ -86,7 +87,7 @@ def read(path: str) -> Content:
     assembly = Assembly()
     for number, text in enumerate(join_lines(pages), 1):
         assembly.section(page=number)
-        assembly.add(text)
+        assembly.add(close_up(text, lines=True))
     properties = document.get_metadata_dict(skip_empty=True)
     metadata: dict[str, str | int] = {"pages": len(document)}
     if author := properties.get("Author"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pdf_files
 import pytest
 
 from indexer.ledger import Code
@@ -99,3 +100,13 @@ def test_lines_of_the_source_do_not_part_chinese() -> None:
         text_of(f"{page}<table><tr><td>北\n京</td><td>x</td></tr></table>")
         == "北京\n\n上海\n天津 a b\n\n上\n海\n\n北京\tx"
     )
+
+
+def test_lines_of_a_pdf_do_not_part_chinese(collect: Collect, tmp_path: Path) -> None:
+    cmap = "1 begincodespacerange<00><ff>endcodespacerange 2 beginbfchar<41><5317><42><4eac>endbfchar"
+    font = pdf_files.HELVETICA.replace(">>", "/ToUnicode 4 0 R>>")
+    page = "BT /F1 12 Tf 50 700 Td (xA) Tj 0 -14 Td (B) Tj 90 0 Td (A) Tj -90 -14 Td (x) Tj ET"
+    stream = f"<</Length {len(cmap)}>>stream\n{cmap}\nendstream"
+    (entry,) = collect(pdf_files.write(tmp_path / "a.pdf", page, font=font, more=[stream]))
+    assert entry.document is not None
+    assert entry.document.text.split() == ["x北京北", "x"]
