@@ -1,9 +1,11 @@
-"""What a person sees of pages: shadow roots, blocks that a click opens, readings after their words."""
+"""What a person sees of pages: shadow roots, blocks that a click opens, readings after their words, results in HTML."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pdf_files
 import pytest
@@ -110,3 +112,21 @@ def test_lines_of_a_pdf_do_not_part_chinese(collect: Collect, tmp_path: Path) ->
     (entry,) = collect(pdf_files.write(tmp_path / "a.pdf", page, font=font, more=[stream]))
     assert entry.document is not None
     assert entry.document.text.split() == ["x北京北", "x"]
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ({"text/html": ["<table><tr><td>Salmon</td>", "<td>42</td></table>"]}, "```\nSalmon\t42\n```"),
+        ({"text/markdown": ["**Herring** quota"], "text/plain": "x"}, "**Herring** quota"),
+        ({"text/html": "<div id=plot></div><script>words</script>", "text/plain": "Plot()"}, "```\nPlot()\n```"),
+        ({"text/html": "<p>Bars</p>", "image/png": "AAAA", "text/plain": "<Figure>"}, "```\nBars\n```"),
+        ({"image/png": "AAAA", "text/plain": "<Figure>"}, ""),
+    ],
+)
+def test_results_of_notebooks(collect: Collect, tmp_path: Path, data: dict[str, Any], text: str) -> None:
+    cell = {"cell_type": "code", "source": "f()", "outputs": [{"output_type": "display_data", "data": data}]}
+    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": [cell]}))
+    (entry,) = collect(tmp_path / "a.ipynb")
+    assert entry.document is not None
+    assert entry.document.text == f"```\nf()\n```\n\n{text}".strip()
