@@ -84,6 +84,7 @@ TABLE: Mapping[Group, Mapping[str, str]] = {
         "pptx": "likewise.readers.formats.pptx:read",
         "rst": "likewise.readers.formats.rst:read",
         "rtf": "likewise.readers.formats.rtf:read",
+        "xls": "likewise.readers.formats.xls:read",
         "xlsx": "likewise.readers.formats.xlsx:read",
         "xml": "likewise.readers.formats.xml:read",
     },

@@ -48,6 +48,8 @@ PDF = Format("pdf", "extracted", "pdf")
 DOCX = Format("docx", "extracted", "docx")
 PPTX = Format("pptx", "extracted", "pptx")
 XLSX = Format("xlsx", "extracted", "xlsx")
+XLS = Format("xls", "extracted", "xls")
+XLSB = Format("xlsb", "extracted", "xls")
 EPUB = Format("epub", "extracted", "epub")
 EML = Format("eml", "extracted", "eml")
 ICS = Format("ics", "extracted", "content_lines")
@@ -93,6 +95,9 @@ FORMATS: dict[str, Format] = {
     ".tsv": TSV,
 }
 
+_BINARY_WORKBOOKS = {".xls": XLS, ".xlt": XLS, ".xlsb": XLSB}
+"""Workbooks whose names other files have too, such as pages and tables that a program exports as .xls."""
+
 # Schemas and stylesheets are programs whose names are in attributes: they stay source, other XML is its text.
 _LANGUAGES = """
 ada .adb .ads | assembly .asm .s | awk .awk | c .c .h | clojure .clj .cljs .cljc | cmake .cmake
@@ -113,7 +118,7 @@ for _line in _LANGUAGES.replace("|", "\n").split("\n"):
     if _words := _line.split():
         FORMATS.update(dict.fromkeys(_words[1:], Format(_words[0], "text")))
 
-_NAMES = {format_.name for format_ in (*FORMATS.values(), MBOX, MAILDIR)}
+_NAMES = {format_.name for format_ in (*FORMATS.values(), XLS, XLSB, MBOX, MAILDIR)}
 _TEXT_NAMES = {format_.name for format_ in FORMATS.values() if format_.kind == "text"}
 
 _PAGE_BYTES = 8192
@@ -129,6 +134,7 @@ _PACKAGE_MEMBER = re.compile(rb"PK\x03\x04.{26}(word|xl|ppt)[/\\]", re.DOTALL)
 _PACKAGES = {b"word": DOCX, b"xl": XLSX, b"ppt": PPTX}
 _OFTEN_MISNAMED = (HTML, PDF, DOCX, PPTX, XLSX, EML, RTF)
 _SEEN_NAMES = {format_.name for format_ in (*_OFTEN_MISNAMED, XML)}
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _OFFICE_97 = (Code.WORD_97, Code.POWERPOINT_97, Code.EXCEL_97)
 
 _NEVER_MBOX = ("eml", "diff")
@@ -257,6 +263,8 @@ def format_of(path: str, head: bytes) -> Format:
     by_extension = format_of_extension(extension)
     if (by_extension is None or by_extension.name not in _NEVER_MBOX) and is_mbox(head):
         return MBOX
+    if extension in _BINARY_WORKBOOKS and head.startswith(_OLE if extension == "xls" else b"PK\x03\x04"):
+        return _BINARY_WORKBOOKS[extension]
     if by_extension is None or _may_be_misnamed(extension):
         seen = _format_seen(head, extension)
         if seen is not None:

@@ -46,7 +46,7 @@ SENTENCES: list[tuple[Reason, str]] = [
     (Code.BINARY_WITH_NUL(), "a binary file: it holds NUL characters"),
     (Code.WORD_97(), "Word 97-2003: save it as .docx"),
     (Code.POWERPOINT_97(), "PowerPoint 97-2003: save it as .pptx"),
-    (Code.EXCEL_97(), "Excel 97-2003 or binary: save it as .xlsx"),
+    (Code.EXCEL_97(), "Excel of before 1993: save it as .xlsx"),
     (Code.OUTLOOK(), "an Outlook message: save it as .eml"),
     (Code.IWORK(), "an Apple iWork file: export it as PDF, or to an Office format"),
     (Code.EBOOK(), "an e-book of a format that is not read: convert it to EPUB"),
@@ -126,6 +126,7 @@ SENTENCES: list[tuple[Reason, str]] = [
     (Code.NOT_RTF(), "damaged: not an RTF file, which begins with {\\rtf"),
     (Code.NOT_PPTX("x"), "damaged: not a PPTX file (its main part is a x)"),
     (Code.NOT_DOCX("x"), "damaged: not a DOCX file (its main part is a x)"),
+    (Code.NOT_XLS("x"), "damaged: not a readable workbook (x)"),
     (Code.NOT_PDF("x"), "damaged: not a readable PDF (x)"),
     (Code.NO_MAIN_PART(), "damaged: no document, presentation or workbook in it"),
     (Code.NO_EPUB_PACKAGE(), "damaged: no EPUB package in it"),
@@ -181,6 +182,10 @@ SENTENCES: list[tuple[Reason, str]] = [
     (
         Code.REPEATED_MEMBER('"year"'),
         'an object in it has "year" more than once, and the last value was read: remove the others',
+    ),
+    (
+        Code.NUMBERS_WITHOUT_FORMATS(),
+        "numbers without their formats: save it as .xlsx to have them as they are shown",
     ),
     (
         Code.FORMULAS_WITHOUT_VALUE("2 formulas"),

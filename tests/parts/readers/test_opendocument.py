@@ -226,7 +226,6 @@ def test_damaged_and_encrypted_files(tmp_path: Path, collect: Collect) -> None:
     [
         ("letter.doc", "Word 97-2003: save it as .docx"),
         ("talk.PPT", "PowerPoint 97-2003: save it as .pptx"),
-        ("book.xls", "Excel 97-2003 or binary: save it as .xlsx"),
         ("mail.msg", "an Outlook message: save it as .eml"),
         ("scan.png", Code.IMAGE().text()),
         ("all.tar.gz", "an archive: unpack it and index the folder"),
