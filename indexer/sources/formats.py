@@ -175,6 +175,8 @@ READER_VERSIONS: dict[str, int] = {
     "mbox": 2,
     "rtf": 2,
     "text": 2,
+    "tsv": 2,
+    "xlsx": 2,
     "xml": 2,
 }
 """The version of the reader of each format by its name; 1 for formats that are not here.
@@ -263,7 +265,7 @@ def format_of(path: str, head: bytes) -> Format:
     by_extension = format_of_extension(extension)
     if (by_extension is None or by_extension.name not in _NEVER_MBOX) and is_mbox(head):
         return MBOX
-    if extension in _BINARY_WORKBOOKS and head.startswith(_OLE if extension == "xls" else b"PK\x03\x04"):
+    if extension in _BINARY_WORKBOOKS and head.startswith((_OLE, b"PK\x03\x04") if extension == ".xlsb" else _OLE):
         return _BINARY_WORKBOOKS[extension]
     if by_extension is None or _may_be_misnamed(extension):
         seen = _format_seen(head, extension)

@@ -192,7 +192,7 @@ class _Attachments:
         if seconds <= 0:
             raise Unreadable(Code.TOO_SLOW(f"{MAX_ATTACHMENT_SECONDS:g}"))
         with tempfile.TemporaryDirectory(prefix="likewise-attachment-", ignore_cleanup_errors=True) as folder:
-            path = Path(folder, f"file.{format_.name}")  # openpyxl looks at the extension
+            path = Path(folder, f"file.{format_.name}")
             path.write_bytes(data)
             return EXTRACTOR.extract(str(path), format_.reader, max_characters, seconds=seconds)
 

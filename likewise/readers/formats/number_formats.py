@@ -48,7 +48,7 @@ _COMPARE = {
 }  # fmt: skip
 _MAX_SHOWN = 1e21
 """Numbers from this one on are written with an exponent."""
-_MAX_DAY = 2_958_466  # 10000-01-01
+_MIN_DAY, _MAX_DAY = -693_593, 2_958_465  # 0001-01-01 and 9999-12-31
 _DAYS_TO_1904 = 1462
 
 Tokens = tuple[tuple[str, str], ...]
@@ -240,10 +240,10 @@ def _date(milliseconds: int, has_time: bool, from_1904: bool) -> str:
     if day == 0 and rest and not from_1904:
         return time
     day += _DAYS_TO_1904 if from_1904 else 0
-    if not 0 <= day < _MAX_DAY:
+    if not _MIN_DAY <= day <= _MAX_DAY:
         return _general(milliseconds / 86_400_000)  # a sheet shows ####
     if day == 60:  # 1900 is a leap year in a sheet
         date = "1900-02-29"
     else:
-        date = (datetime.date(1899, 12, 30 if day > 60 else 31) + datetime.timedelta(day)).isoformat()
+        date = (datetime.date(1899, 12, 31 if 0 <= day < 60 else 30) + datetime.timedelta(day)).isoformat()
     return f"{date}T{time}" if has_time and rest else date

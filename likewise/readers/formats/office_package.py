@@ -38,6 +38,11 @@ _NAMESPACES = {
     "mc": f"{_SCHEMAS}/markup-compatibility/2006",
     "v": "urn:schemas-microsoft-com:vml",
 }
+_BESIDE = {
+    **{"comments": "Comments", "threadedComment": "Comments"},
+    **dict.fromkeys(("chart", "chartEx", "chartUserShapes"), "Chart"),
+}
+"""Kinds of parts that hold words beside the text, with the heading of their section."""
 
 
 @cache
@@ -138,6 +143,8 @@ class OfficePackage:
     def target(self, part: str, identifier: str | None) -> str:
         """Return the part to which a relationship leads, by its id; empty if there is none in the package."""
         relationship = self.relationships(part).get(identifier or "")
+        if relationship is None:
+            self._missing[identifier or part] = None
         return relationship.part if relationship else ""
 
     def walk(self) -> Iterator[Relationship]:
@@ -158,6 +165,31 @@ class OfficePackage:
     def open(self, part: str) -> IO[bytes]:
         """Open a part as a stream. Both namespaces and alternates are as they were written."""
         return self._zip.open(self._members[part])
+
+    def elements(self, part: str, *names: str) -> Iterator[Any]:
+        """Yield the elements of a part with these local names, one at a time: an element is gone with the next one.
+
+        A damaged part is noted, and read as far as possible.
+        """
+        if part not in self._members:
+            return
+        tags = [f"{{*}}{name}" for name in names]
+        try:
+            with self.open(part) as stream:
+                parser = etree.iterparse(stream, tag=tags, recover=True, **xml.SAFE)
+                for _, element in parser:
+                    yield element
+                    while element.getprevious() is not None:
+                        del element.getparent()[0]
+        except (etree.XMLSyntaxError, *archive.DAMAGED) as error:
+            self.note_damage(part, str(error))
+        else:
+            if parser.error_log:
+                self.note_damage(part, parser.error_log[0].message)
+
+    def note_damage(self, part: str, error: str) -> None:
+        """Note that a part is damaged. The first damage of each part is noted."""
+        self._damaged.setdefault(part, error)
 
     def data(self, part: str) -> bytes | None:
         """Return the bytes of a part; None if it is not in the package, or is damaged. A damaged part is noted."""
@@ -238,15 +270,17 @@ def local_name(element: Any) -> str:
 def add_comments_and_charts(package: OfficePackage, into: Assembly) -> None:
     """Add each part that holds comments, and the words of each chart, as a section. The numbers of charts are left out.
 
-    Threaded comments of Excel are not read, because Excel writes their text into its plain comments too.
+    Excel writes the text of a thread of comments into a plain comment too, with advice round it: that one is left out.
     """
-    for each in list(package.walk()):
-        if each.kind not in {"comments", "chart", "chartEx"} or (root := package.xml(each.part)) is None:
-            continue
-        into.section("Comments" if each.kind == "comments" else "Chart")
-        texts = _comments(root) if each.kind == "comments" else iter(dict.fromkeys(_chart_words(root)))
+    reached = [each for each in package.walk() if each.kind in _BESIDE]
+    roots = [(each.kind, root) for each in reached if (root := package.xml(each.part)) is not None]
+    threads = [text for kind, root in roots if kind == "threadedComment" for text in _comments(root)]
+    for kind, root in roots:
+        into.section(_BESIDE[kind])
+        texts = dict.fromkeys(_chart_words(root)) if _BESIDE[kind] == "Chart" else _comments(root)
         for text in texts:
-            into.add(text, newlines=1)
+            if kind != "comments" or not any(thread and thread in text for thread in threads):
+                into.add(text, newlines=1)
 
 
 def diagram_words(package: OfficePackage, part: str, reference: Any) -> str:
@@ -262,7 +296,7 @@ def diagram_words(package: OfficePackage, part: str, reference: Any) -> str:
 
 def _comments(root: Any) -> Iterator[str]:
     for element in root.iter():
-        if local_name(element) in {"comment", "cm"}:
+        if local_name(element) in {"comment", "cm", "threadedComment"}:
             yield " ".join(_runs(element).split())
 
 

@@ -27,6 +27,11 @@ _CELLS = {"cell", "entry", "td", "th"}
 _TITLES = {"title", "article-title", "book-title", "documenttitle"}
 _SVG_TEXTS = {"title", "desc", "text"}
 _PAGES = {"content", "description", "encoded", "summary"}  # of feeds, which hold HTML in them as text
+SAFE: dict[str, bool] = {
+    **{"resolve_entities": False, "no_network": True, "load_dtd": False},
+    **{"remove_comments": True, "remove_pis": True, "huge_tree": True},
+}
+"""Options of parsers for XML that anybody may have written."""
 
 
 def read(path: str) -> Content:
@@ -71,16 +76,7 @@ def parse(data: bytes, recover: bool = False) -> Any:
         lxml.etree.XMLSyntaxError: it is not well-formed.
     """
     labelled = _labelled(data)
-    parser = etree.XMLParser(
-        encoding="utf-8" if labelled else None,
-        resolve_entities=False,
-        no_network=True,
-        load_dtd=False,
-        remove_comments=True,
-        remove_pis=True,
-        huge_tree=True,
-        recover=recover,
-    )
+    parser = etree.XMLParser(encoding="utf-8" if labelled else None, recover=recover, **SAFE)
     return etree.fromstring(labelled.text.encode() if labelled else data, parser)
 
 
