@@ -169,10 +169,13 @@ def reason_not_to_read(path: str, *, binary: bool) -> Reason:
 
 
 READER_VERSIONS: dict[str, int] = {
+    "csv": 2,
+    "docx": 2,
     "eml": 2,
     "html": 2,
     "maildir": 2,
     "mbox": 2,
+    "pptx": 2,
     "rtf": 2,
     "text": 2,
     "tsv": 2,

@@ -23,7 +23,9 @@ from likewise.readers.formats.office_package import OfficePackage, add_comments_
 
 _OMITTED = {qn("w:del"), qn("w:moveFrom")}
 _WRITTEN = {qn("w:tab"): "\t", qn("w:ptab"): "\t", qn("w:br"): "\n", qn("w:cr"): "\n", qn("w:noBreakHyphen"): "-"}
-_P, _TBL, _TR, _TC, _T, _RUBY = map(qn, ("w:p", "w:tbl", "w:tr", "w:tc", "w:t", "w:ruby"))
+_P, _TBL, _TR, _TC, _RUBY = map(qn, ("w:p", "w:tbl", "w:tr", "w:tc", "w:ruby"))
+_TEXTS = {qn("w:t"), qn("m:t"), qn("a:t")}  # also in equations and drawings
+_PARAGRAPHS = {_P, qn("a:p")}
 _CHUNK, _EQUATION, _DIAGRAM, _WORD_ART = map(qn, ("w:altChunk", "m:oMathPara", "dgm:relIds", "v:textpath"))
 
 
@@ -155,7 +157,7 @@ class _Document:
         while stack:
             node = stack.pop()
             piece = ""
-            if node.tag in {_T, qn("m:t")}:
+            if node.tag in _TEXTS:
                 piece = node.text or ""
             elif node.tag in _WRITTEN:
                 piece = _WRITTEN[node.tag]
@@ -167,7 +169,7 @@ class _Document:
                 pieces += [self._text(base, part) for base in node.iterchildren(qn("w:rubyBase"))]
                 readings += [self._text(reading, part) for reading in node.iterchildren(qn("w:rt"))]
             elif node.tag not in _OMITTED:
-                if node.tag == _P and pieces:
+                if node.tag in _PARAGRAPHS and pieces:
                     piece = "\n"  # a text box within a paragraph
                 stack.extend(reversed(node))
             if piece and readings:

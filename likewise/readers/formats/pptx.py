@@ -1,54 +1,88 @@
-"""PPTX with python-pptx: one section per slide, with its number and title, tables and notes included."""
+"""PPTX: one section per slide, with its number and title. It has the text of shapes, tables and SmartArt, and all boxes
+of the notes page. Comments and the words of charts follow the slides."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
-from pptx.package import Package
-from pptx.parts.presentation import PresentationPart
-
 from indexer.ledger import Code
-from indexer.sources.content import Assembly, Content, Unreadable
-from likewise.readers import archive
-from likewise.readers.formats.office_package import OfficePackage, add_comments_and_charts
+from indexer.sources.content import Assembly, Content
+from likewise.readers.formats.office_package import OfficePackage, add_comments_and_charts, diagram_words, qn
 
 _NO_TITLES = {"", "PowerPoint Presentation"}  # the defaults of PowerPoint and python-pptx
+_P, _TABLE, _DIAGRAM = map(qn, ("a:p", "a:tbl", "dgm:relIds"))
+_WRITTEN = {qn("a:br"): "\n", qn("a:tab"): "\t"}
 
 
 def read(path: str) -> Content:
     """Read a file. Its title is the presentation's property, or else the title of the first slide."""
-    archive.check(path)
-    main = Package.open(path).main_document_part  # pptx.Presentation refuses .ppsx, which has the same content
-    if not isinstance(main, PresentationPart):
-        raise Unreadable(Code.NOT_PPTX(main.content_type))
-    presentation = main.presentation
-    assembly, first = Assembly(), ""
-    for number, slide in enumerate(presentation.slides, 1):
-        title = slide.shapes.title
-        heading = " ".join(title.text_frame.text.split()) if title is not None else ""
-        first = first or heading
-        assembly.section(heading, number)
-        for text in _texts(slide.shapes):
-            assembly.add(text)
-        if slide.has_notes_slide and (notes := slide.notes_slide.notes_text_frame) is not None:
-            assembly.add(notes.text)
     with OfficePackage(path) as package:
+        presentation = package.main_root("presentation", Code.NOT_PPTX)
+        assembly, first = Assembly(), ""
+        slides = list(presentation.iterfind(f"{qn('p:sldIdLst')}/{qn('p:sldId')}"))
+        for number, reference in enumerate(slides, 1):
+            part = package.target(package.main, reference.get(qn("r:id")))
+            title = _add_slide(package, part, number, assembly)
+            first = first or title
         add_comments_and_charts(package, assembly)
-    properties = presentation.core_properties
-    metadata: dict[str, str | int] = {"slides": len(presentation.slides)}
-    if properties.author:
-        metadata["author"] = properties.author
-    title_property = (properties.title or "").strip()
-    return assembly.content(first if title_property in _NO_TITLES else title_property, metadata)
+        metadata: dict[str, str | int] = {"slides": len(slides)}
+        if author := package.property("creator"):
+            metadata["author"] = author
+        title_property = package.property("title")
+        content = assembly.content(first if title_property in _NO_TITLES else title_property, metadata)
+        return replace(content, unread=package.notes())
 
 
-def _texts(shapes: Any) -> Iterator[str]:
-    for shape in shapes:
-        if hasattr(shape, "shapes"):  # a group
-            yield from _texts(shape.shapes)
-        elif shape.has_text_frame:
-            yield shape.text_frame.text
-        elif getattr(shape, "has_table", False):
-            rows = (("\t".join(" ".join(cell.text.split()) for cell in row.cells)) for row in shape.table.rows)
-            yield "\n".join(rows)
+def _add_slide(package: OfficePackage, part: str, number: int, into: Assembly) -> str:
+    """Add a slide and its notes as a section, and return its title."""
+    root = package.xml(part)
+    if root is None:
+        return ""
+    titles = (shape for shape in root.iter(qn("p:sp")) if _placeholder(shape) in {"title", "ctrTitle"})
+    title = " ".join("\n".join(_texts(package, part, next(titles, ()))).split())
+    into.section(title, number)
+    for text in _texts(package, part, root):
+        into.add(text)
+    for notes in package.related(part, "notesSlide"):
+        if (page := package.xml(notes)) is not None:
+            for shape in list(page.iter(qn("p:sp"))):
+                if _placeholder(shape) == "sldNum":
+                    shape.getparent().remove(shape)
+            for text in _texts(package, notes, page):
+                into.add(text)
+    return title
+
+
+def _placeholder(shape: Any) -> str | None:
+    """Return the type of a placeholder; None for other shapes."""
+    placeholder = shape.find(f"{qn('p:nvSpPr')}/{qn('p:nvPr')}/{qn('p:ph')}")
+    return None if placeholder is None else placeholder.get("type")
+
+
+def _texts(package: OfficePackage, part: str, parent: Any) -> Iterator[str]:
+    """Yield the text of each shape, also of those in groups, with one line per paragraph or row of a table."""
+    lines: list[str] = []
+    for child in parent:
+        if child.tag == _P:
+            lines.append(_line(child))
+        elif child.tag == _TABLE:
+            rows = ([_cell(cell) for cell in row.iterfind(qn("a:tc"))] for row in child.iterfind(qn("a:tr")))
+            yield "\n".join(map("\t".join, rows))
+        elif child.tag == _DIAGRAM:
+            yield diagram_words(package, part, child)
+        elif isinstance(child.tag, str):
+            yield from _texts(package, part, child)
+    if lines:
+        yield "\n".join(lines)
+
+
+def _cell(cell: Any) -> str:
+    return " ".join(" ".join(map(_line, cell.iter(_P))).split())
+
+
+def _line(paragraph: Any) -> str:
+    """Return the text of a paragraph, with its fields and equations."""
+    texts = {qn("a:t"), qn("m:t")}
+    return "".join(_WRITTEN.get(node.tag) or node.text or "" for node in paragraph.iter(*texts, *_WRITTEN))

@@ -10,7 +10,7 @@ import pytest
 
 from indexer.ledger import Code
 from indexer.sources.content import Unreadable
-from likewise.readers.formats import docx
+from likewise.readers.formats import docx, pptx
 
 SCHEMAS = "http://schemas.openxmlformats.org"
 OFFICE = f"{SCHEMAS}/officeDocument/2006"
@@ -21,6 +21,7 @@ NAMESPACES = " ".join(
         "p": f"{SCHEMAS}/presentationml/2006/main",
         "a": f"{SCHEMAS}/drawingml/2006/main",
         "dgm": f"{SCHEMAS}/drawingml/2006/diagram",
+        "m": f"{OFFICE}/math",
         "mc": f"{SCHEMAS}/markup-compatibility/2006",
         "r": f"{OFFICE}/relationships",
         "v": "urn:schemas-microsoft-com:vml",
@@ -50,6 +51,36 @@ def word(folder: Path, body: str, related: Relations, parts: Mapping[str, str], 
         for member, content in members.items():
             archive.writestr(member, content)
     return str(folder / name)
+
+
+def slides(folder: Path, slide: str, related: Relations, parts: Mapping[str, str]) -> str:
+    """Write a presentation of one slide, `ppt/first.xml`, and return its path."""
+    members = {
+        "_rels/.rels": relationships({"r0": ("officeDocument", "/ppt/show.xml")}),
+        "ppt/show.xml": f'<p:presentation {NAMESPACES}><p:sldIdLst><p:sldId r:id="r1"/><p:sldId r:id="r2"/>'
+        "</p:sldIdLst></p:presentation>",
+        "ppt/_rels/show.xml.rels": relationships({"r1": ("slide", "first.xml"), "r2": ("slide", "gone.xml")}),
+        "ppt/first.xml": page("sld", slide),
+        "ppt/_rels/first.xml.rels": relationships(related),
+        **parts,
+    }
+    with zipfile.ZipFile(folder / "a.pptx", "w") as archive:
+        for member, content in members.items():
+            archive.writestr(member, content)
+    return str(folder / "a.pptx")
+
+
+def page(kind: str, shapes: str) -> str:
+    return f"<p:{kind} {NAMESPACES}><p:cSld><p:spTree>{shapes}</p:spTree></p:cSld></p:{kind}>"
+
+
+def shape(*paragraphs: str, kind: str = "") -> str:
+    placeholder = f'<p:nvSpPr><p:nvPr><p:ph type="{kind}"/></p:nvPr></p:nvSpPr>' if kind else ""
+    return f"<p:sp>{placeholder}<p:txBody>{''.join(map(drawn, paragraphs))}</p:txBody></p:sp>"
+
+
+def drawn(text: str) -> str:
+    return f"<a:p><a:r><a:t>{text}</a:t></a:r></a:p>"
 
 
 def paragraph(text: str, properties: str = "") -> str:
@@ -285,3 +316,45 @@ def test_a_level_counts_on_unless_its_own_level_restarts_it(tmp_path: Path) -> N
         *("Chapter 1", "Listing 1-1", "Figure 1-1", "Note 1", "Listing 1-2", "Figure 1-2"),
         *("Chapter 2", "Listing 2-1", "Figure 2-1", "Note 2"),
     ]
+
+
+def test_drawings_of_word_hold_text(tmp_path: Path) -> None:
+    body = f"<w:p><w:r><w:t>Canvas:</w:t><w:drawing><a:sp>{drawn('one')}{drawn('two')}</a:sp></w:drawing></w:r></w:p>"
+    assert docx.read(word(tmp_path, body, {}, {})).text == "Canvas:\none\ntwo"
+
+
+def test_shapes_of_a_slide_and_its_notes_page(tmp_path: Path) -> None:
+    equation = (
+        "<a:p><mc:AlternateContent><mc:Choice Requires='a14'><m:oMath><m:t>m</m:t><m:t>3</m:t></m:oMath></mc:Choice>"
+    )
+    equation = f"{equation}<mc:Fallback><a:r><a:t>picture</a:t></a:r></mc:Fallback></mc:AlternateContent></a:p>"
+    slide = (
+        shape("Body", "Second<a:x/>")
+        + shape("The", "title", kind="ctrTitle")
+        + f"<p:grpSp><p:grpSp>{shape('In groups')}</p:grpSp></p:grpSp>"
+        + f"<mc:AlternateContent><mc:Choice Requires='a14'><p:sp><p:txBody>{equation}</p:txBody></p:sp></mc:Choice>"
+        + f"<mc:Fallback>{shape('Never')}</mc:Fallback></mc:AlternateContent>"
+        + f"<p:graphicFrame><a:tbl><a:tr><a:tc>{drawn('a')}{drawn('b')}</a:tc><a:tc/></a:tr>"
+        + f"<a:tr><a:tc>{drawn('c')}</a:tc><a:tc>{drawn('d')}</a:tc></a:tr></a:tbl></p:graphicFrame>"
+        + '<p:graphicFrame><dgm:relIds r:dm="r1"/></p:graphicFrame>'
+    )
+    notes = shape("Say this.", kind="body") + shape("7", kind="sldNum") + shape("A box.") + shape("Hall 3", kind="ftr")
+    comments = f"<p:cmLst {NAMESPACES}><p:cm><p:txBody>{drawn('Too')}{drawn('wet')}</p:txBody></p:cm></p:cmLst>"
+    parts = {
+        "ppt/d.xml": f"<dgm:dataModel {NAMESPACES}><dgm:pt><dgm:t>{drawn('Malt')}</dgm:t></dgm:pt></dgm:dataModel>",
+        "ppt/n.xml": page("notes", notes),
+        "ppt/c.xml": comments,
+        "ppt/o.xlsx": "x",
+    }
+    related = {
+        **{"r1": ("diagramData", "d.xml"), "r2": ("notesSlide", "n.xml")},
+        **{"r3": ("comments", "c.xml"), "r4": ("package", "o.xlsx"), "r5": ("notesSlide", "gone")},
+    }
+    content = pptx.read(slides(tmp_path, slide, related, parts))
+    assert content.text.split("\n\n") == [
+        *("Body\nSecond", "The\ntitle", "In groups", "m3", "a b\t\nc\td", "Malt"),
+        *("Say this.", "A box.", "Hall 3", "Too wet"),
+    ]
+    assert (content.title, content.metadata) == ("The title", {"slides": 2})
+    assert [(section.heading, section.page) for section in content.sections] == [("The title", 1), ("Comments", None)]
+    assert content.unread == (Code.PARTS_MISSING("gone.xml, gone"), Code.FILES_INSIDE(1, "o.xlsx"))
