@@ -131,7 +131,10 @@ class _Document:
 
     def _block(self, element: Any, part: str) -> str:
         if element.tag == _TBL:
-            return "\n".join(self._rows(element, part))
+            try:
+                return "\n".join(self._rows(element, part))
+            except RecursionError:  # hundreds of tables within tables: their words without rows
+                return self._text(element, part)
         return self._text(element, part)
 
     def _rows(self, table: Any, part: str) -> Iterator[str]:
@@ -172,11 +175,11 @@ class _Document:
                 if node.tag in _PARAGRAPHS and pieces:
                     piece = "\n"  # a text box within a paragraph
                 stack.extend(reversed(node))
-            if piece and readings:
+            if piece and any(readings):
                 pieces.append(f"({''.join(readings)})")
                 readings = []
             pieces.append(piece)
-        if readings:
+        if any(readings):
             pieces.append(f"({''.join(readings)})")
         return "".join(pieces)
 

@@ -210,14 +210,16 @@ class OfficePackage:
         data = self.data(part)
         if data is None:
             return None
-        data = _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", data)
         try:
             root = xml.parse(data)
         except etree.XMLSyntaxError as error:
-            self._damaged[part] = str(error)
+            self._damaged[part] = error.msg
             root = xml.parse(data, recover=True)
-        if root is not None:
-            _choose_alternates(root)
+        if root is None:
+            return None
+        if any(_STRICT.match(uri.encode()) for uri in root.nsmap.values()):
+            root = xml.parse(_STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", etree.tostring(root)))
+        _choose_alternates(root)
         return root
 
     def property(self, name: str) -> str:
@@ -242,7 +244,7 @@ def _part_name(name: str) -> str:
 
 
 def _choose_alternates(root: Any) -> None:
-    """Replace each `mc:AlternateContent` by the first choice with text or with a reference, or else by its fallback."""
+    """Replace each `mc:AlternateContent` by its first choice with words, or else by its fallback."""
     for element in list(root.iter(qn("mc:AlternateContent"))):
         choices, fallbacks = element.findall(qn("mc:Choice")), element.findall(qn("mc:Fallback"))
         readable = (each for each in choices if _says_something(each))
@@ -256,10 +258,8 @@ def _choose_alternates(root: Any) -> None:
 
 
 def _says_something(choice: Any) -> bool:
-    references = {qn("r:id"), qn("r:dm")}
-    return any(
-        (local_name(each) == "t" and each.text) or not references.isdisjoint(each.attrib) for each in choice.iter()
-    )
+    names = ((local_name(each), each.text) for each in choice.iter())
+    return any(name in {"chart", "relIds"} or (name == "t" and text) for name, text in names)
 
 
 def local_name(element: Any) -> str:

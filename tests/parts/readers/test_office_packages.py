@@ -127,6 +127,12 @@ def test_a_strict_document(tmp_path: Path) -> None:
             )
             target.writestr(name, data.replace(f"{SCHEMAS}/w".encode(), b"http://purl.oclc.org/ooxml/w"))
     assert docx.read(str(copy)).text == "Strict words."
+    wide = tmp_path / "wide.docx"
+    with zipfile.ZipFile(copy) as source, zipfile.ZipFile(wide, "w") as target:
+        for name in source.namelist():
+            text = source.read(name).decode()
+            target.writestr(name, f'<?xml version="1.0" encoding="UTF-16"?>{text}'.encode("utf-16"))
+    assert docx.read(str(wide)).text == "Strict words."
 
 
 def test_a_damaged_or_missing_part_costs_that_part(tmp_path: Path) -> None:
@@ -358,3 +364,15 @@ def test_shapes_of_a_slide_and_its_notes_page(tmp_path: Path) -> None:
     assert (content.title, content.metadata) == ("The title", {"slides": 2})
     assert [(section.heading, section.page) for section in content.sections] == [("The title", 1), ("Comments", None)]
     assert content.unread == (Code.PARTS_MISSING("gone.xml, gone"), Code.FILES_INSIDE(1, "o.xlsx"))
+
+
+def test_tables_within_hundreds_of_tables(tmp_path: Path) -> None:
+    body = "<w:tbl><w:tr><w:tc>" * 400 + paragraph("Deep.") + "</w:tc></w:tr></w:tbl>" * 400
+    assert docx.read(word(tmp_path, body + paragraph("After."), {}, {})).text == "Deep.\n\nAfter."
+
+
+def test_the_fallback_of_a_drawing_with_a_pen_is_read(tmp_path: Path) -> None:
+    inner = f"<mc:Choice Requires='b'><p:contentPart r:id='x'/></mc:Choice><mc:Fallback>{shape('Inner.')}</mc:Fallback>"
+    group = f"<p:grpSp><mc:AlternateContent>{inner}</mc:AlternateContent>{shape('Outer.')}</p:grpSp>"
+    slide = f"<mc:AlternateContent><mc:Choice Requires='a'>{group}</mc:Choice></mc:AlternateContent>"
+    assert pptx.read(slides(tmp_path, slide, {}, {})).text == "Inner.\n\nOuter."
