@@ -60,7 +60,7 @@ def shown(value: float, code: str = "", from_1904: bool = False) -> str:
     Args:
         from_1904: whether the workbook counts days from 1904.
     """
-    if not abs(value) < _MAX_SHOWN:
+    if code in {"", "General"} or not abs(value) < _MAX_SHOWN:
         return _general(value)
     sections = _sections(code)
     tokens, has_own_sign = _chosen(value, sections)

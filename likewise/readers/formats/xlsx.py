@@ -102,12 +102,12 @@ class _Workbook:
         return "\t".join(cells.get(place, "") for place in range(1, max(cells, default=0) + 1))
 
     def _cell(self, cell: Any, part: str) -> str:
-        kind, value = cell.get("t") or "n", (cell.findtext("{*}v") or "").strip()
+        inside = {local_name(each): each for each in cell}
+        kind, value = cell.get("t") or "n", (inside["v"].text or "").strip() if "v" in inside else ""
         if kind == "inlineStr":
-            inline = cell.find("{*}is")
-            value = "" if inline is None else _rich_text(inline)
+            value = _rich_text(inside["is"]) if "is" in inside else ""
         elif not value:
-            self.formulas_without_value += kind != "str" and cell.find("{*}f") is not None
+            self.formulas_without_value += kind != "str" and "f" in inside
             return ""
         style = cell.get("s") or ""
         code = self._codes[int(style)] if style.isdecimal() and int(style) < len(self._codes) else ""
