@@ -1,5 +1,8 @@
 """OpenDocument, zipped or flat: text with headings as sections, sheets like XLSX, slides like PPTX.
 
+Formulas, charts and documents that are objects inside it are read at their places. A part that is missing or damaged
+costs that part and a note.
+
 The XML is read directly. The library odfpy was last released in 2020 and has no function that returns text in order.
 """
 
@@ -10,11 +13,14 @@ import re
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
+from posixpath import dirname, normpath
 from typing import Any
+from urllib.parse import unquote
 
 from lxml import etree
 
-from indexer.ledger import Code
+from indexer.ledger import Code, Reason
 from indexer.sources.content import Assembly, Content, Headings, Unreadable
 from likewise.readers import archive
 from likewise.readers.formats import xml
@@ -24,6 +30,7 @@ from likewise.readers.limits import MAX_REPEATED_CHARACTERS, MAX_REPEATS
 _NAMES = {
     "dc": "http://purl.org/dc/elements/1.1/",
     "draw": "urn:oasis:names:tc:opendocument:xmlns:drawing:1.0",
+    "math": "http://www.w3.org/1998/Math/MathML",
     "meta": "urn:oasis:names:tc:opendocument:xmlns:meta:1.0",
     "office": "urn:oasis:names:tc:opendocument:xmlns:office:1.0",
     "presentation": "urn:oasis:names:tc:opendocument:xmlns:presentation:1.0",
@@ -31,6 +38,7 @@ _NAMES = {
     "svg": "urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0",
     "table": "urn:oasis:names:tc:opendocument:xmlns:table:1.0",
     "text": "urn:oasis:names:tc:opendocument:xmlns:text:1.0",
+    "xlink": "http://www.w3.org/1999/xlink",
 }
 
 Notes = dict[str, list[Any]]
@@ -46,10 +54,16 @@ _H, _P, _NOTE, _COMMENT = map(_tag, ("text:h", "text:p", "text:note", "office:an
 _TABLE, _ROW, _LIST, _ITEM = map(_tag, ("table:table", "table:table-row", "text:list", "text:list-item"))
 _CELLS = {_tag("table:table-cell"), _tag("table:covered-table-cell")}
 _OMITTED = {
-    *map(_tag, ("text:tracked-changes", "text:note-citation", "svg:title", "svg:desc")),
+    *map(_tag, ("text:tracked-changes", "text:note-citation", "text:ruby-text", "svg:title", "svg:desc")),
     *map(_tag, ("dc:creator", "dc:date", "meta:date-string")),  # of a comment
 }
+_FIELDS = {
+    *map(_tag, ("text:sheet-name", "text:page-number", "text:page-count", "text:date", "text:time", "text:title"))
+}
+"""Fields of headers and footers, which are other words on each page."""
+_MARGINS = [_tag(f"style:{name}{kind}") for name in ("header", "footer") for kind in ("", "-left", "-first")]
 _WRITTEN = {_tag("text:tab"): "\t", _tag("text:line-break"): "\n"}
+_OBJECTS = [_tag("draw:object"), _tag("draw:object-ole")]
 _SPACES = re.compile(r"[ \t\r\n]+")
 _EMPTY_LINES = re.compile(r" *\n\s*")
 _VALUES = ("office:value", "office:date-value", "office:time-value", "office:boolean-value", "office:string-value")
@@ -57,9 +71,10 @@ _VALUES = ("office:value", "office:date-value", "office:time-value", "office:boo
 
 def read(path: str) -> Content:
     """Read a file. Its title is the document's property, or else its first title or heading."""
-    content, styles, meta = _parts(path)
-    body = content.find("office:body", _NAMES)
+    content, styles, meta, notes = _parts(path)
+    body = None if content is None else content.find("office:body", _NAMES)
     if body is None or not len(body):
+        _refuse_damaged(notes)
         raise Unreadable(Code.NO_OPENDOCUMENT_BODY())
     assembly, first, formulas = Assembly(), "", 0
     metadata: dict[str, str | int] = {}
@@ -69,7 +84,8 @@ def read(path: str) -> Content:
         tables = sheets.findall("table:table", _NAMES)
         for number, sheet in enumerate(tables, 1):
             comments: Notes = {}
-            add_sheet(assembly, _get(sheet, "table:name"), number, _rows(sheet, comments))
+            shapes = (_text(block) for each in sheet.findall("table:shapes", _NAMES) for block, _ in _blocks(each))
+            add_sheet(assembly, _get(sheet, "table:name"), number, chain(_rows(sheet, comments), shapes))
             _write_notes(comments, assembly)
         metadata["sheets"] = len(tables)
         formulas = sum(_get(cell, "table:formula") != "" and not _has_value(cell) for cell in sheets.iter(*_CELLS))
@@ -80,26 +96,33 @@ def read(path: str) -> Content:
             assembly.section(heading, number)
             _write_slide(slide, assembly)
         metadata["slides"] = len(pages)
+        assembly.section()
+        for name in ("presentation:header-decl", "presentation:footer-decl"):
+            for text in dict.fromkeys(_line(each) for each in body[0].iterfind(name, _NAMES)):
+                assembly.add(text)
     else:
         first = _write(body[0], assembly, _title_styles(content, styles))
-        if styles is not None:
-            _write_margins(styles, assembly)
+    if styles is not None:
+        _write_margins(styles, assembly)
     read_whole = assembly.content(_property(meta, "dc:title") or first, metadata)
-    return replace(read_whole, unread=formulas_without_value(formulas))
+    if not read_whole.text:
+        _refuse_damaged(notes)
+    return replace(read_whole, unread=(*notes, *formulas_without_value(formulas)))
 
 
 def _has_value(cell: Any) -> bool:
     return bool(_get(cell, "office:value-type") or _line(cell))
 
 
-def _parts(path: str) -> tuple[Any, Any, Any]:
-    """Return the elements of a file that hold its content, its styles and its properties; None for a missing
-    element."""
+def _parts(path: str) -> tuple[Any, Any, Any, list[Reason]]:
+    """Return the elements of a file that hold its content, its styles and its properties, and notes on what is damaged
+    or not read. An element is None if it is missing."""
+    notes: list[Reason] = []
     with open(path, "rb") as file:
         opening = file.read(512).lstrip(b"\xef\xbb\xbf \t\r\n")
         if opening.startswith(b"<"):  # flat: all in one
-            root = _xml(opening + file.read())
-            return root, root, root
+            root = _xml(opening + file.read(), "content.xml", notes)
+            return root, root, root, notes
     archive.check(path)
     with zipfile.ZipFile(path) as members:
         names = set(members.namelist())
@@ -107,17 +130,68 @@ def _parts(path: str) -> tuple[Any, Any, Any]:
             raise Unreadable(Code.NO_OPENDOCUMENT_CONTENT())
         if "META-INF/manifest.xml" in names and b"encryption-data" in members.read("META-INF/manifest.xml"):
             raise Unreadable(Code.ENCRYPTED())
-        content, styles, meta = (
-            _xml(members.read(name)) if name in names else None for name in ("content.xml", "styles.xml", "meta.xml")
-        )
-        return content, styles, meta
+        unread: set[str] = set()
+        missing: set[str] = set()
+
+        def part(name: str) -> Any:
+            """Return the root of a part, with the words of the objects in it. It is read once."""
+            if name not in names:
+                return None
+            names.remove(name)
+            try:
+                root = _xml(members.read(name), name, notes)
+            except archive.DAMAGED as error:
+                notes.append(Code.PART_DAMAGED(name, error))
+                return None
+            for reference in () if root is None else list(root.iter(*_OBJECTS)):
+                href = unquote(_get(reference, "xlink:href"))
+                target = normpath(f"{dirname(name)}/{href}").lstrip("/")
+                if f"{target}/content.xml" in names:
+                    _write_object(part(f"{target}/content.xml"), reference)
+                elif href and "://" not in href:
+                    (unread if target in names else missing).add(target)
+            return root
+
+        content, styles, meta = map(part, ("content.xml", "styles.xml", "meta.xml"))
+        if unread:
+            notes.append(Code.FILES_INSIDE(len(unread), ", ".join(sorted(unread))))
+        if missing:
+            notes.append(Code.PARTS_MISSING(", ".join(sorted(missing))))
+        return content, styles, meta, notes
 
 
-def _xml(data: bytes) -> Any:
+def _xml(data: bytes, name: str, notes: list[Reason]) -> Any:
+    """Return the root of a part, which is read as far as possible; None if nothing is."""
     try:
         return xml.parse(data)
     except etree.XMLSyntaxError as error:
-        raise Unreadable(Code.WRONG_XML(error.msg)) from error
+        notes.append(Code.PART_DAMAGED(name, error.msg))
+        return xml.parse(data, recover=True)
+
+
+def _refuse_damaged(notes: list[Reason]) -> None:
+    """Refuse a file without a text because of its first damaged part."""
+    for note in notes:
+        if note.code is Code.PART_DAMAGED:
+            raise Unreadable(Code.WRONG_XML(note.arguments[-1]))
+
+
+def _write_object(root: Any, into: Any) -> None:
+    """Add the words of an object to the element that refers to it. Numbers of charts are left out."""
+    if root is None:
+        return
+    is_chart = root.find("office:body/office:chart", _NAMES) is not None
+    if (formula := root.findtext(".//math:annotation", None, _NAMES)) or root.tag == _tag("math:math"):
+        lines = [formula or " ".join(root.itertext())]
+    elif is_chart:
+        words = (each for each in root.iter(_P) if _get(each.getparent(), "office:value-type") != "float")
+        lines = list(dict.fromkeys(map(_line, words)))
+    else:
+        blocks = (_rows(each) if each.tag == _TABLE else [_line(each)] for each, _ in _blocks(root))
+        lines = list(chain.from_iterable(blocks))
+    is_inline = any(True for _ in into.iterancestors(_P)) and not is_chart
+    for line in lines:
+        etree.SubElement(into, _tag("text:span") if is_inline else _P).text = f" {' '.join(line.split())} "
 
 
 def _property(meta: Any, name: str) -> str:
@@ -173,12 +247,17 @@ def _write_notes(notes: Notes, into: Assembly) -> None:
 def _write_margins(styles: Any, into: Assembly) -> None:
     """Write the headers and footers of pages, each once."""
     texts: dict[str, None] = {}
-    for page in styles.iterfind(".//style:master-page", _NAMES):
-        for element, _ in _blocks(page):
-            texts["\n".join(_rows(element)) if element.tag == _TABLE else _text(element).strip()] = None
+    margins = (
+        each for page in styles.iterfind(".//style:master-page", _NAMES) for each in page.iterchildren(*_MARGINS)
+    )
+    for margin in margins:
+        if _get(margin, "style:display") != "false":
+            etree.strip_elements(margin, *_FIELDS, with_tail=False)
+            for element, _ in _blocks(margin):
+                texts["\n".join(_rows(element)) if element.tag == _TABLE else _text(element).strip()] = None
     into.section()
     for text in texts:
-        into.add(text)
+        into.add(text if re.search(r"\w", text) else "")
 
 
 def _write_slide(slide: Any, into: Assembly) -> None:

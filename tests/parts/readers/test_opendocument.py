@@ -243,3 +243,96 @@ def test_other_files_are_named_with_what_to_do(tmp_path: Path, collect: Collect,
 def test_plain_text_is_read_under_the_names_of_other_formats(tmp_path: Path, collect: Collect, name: str) -> None:
     (tmp_path / name).write_text("Plain text of any name")
     assert one(collect, tmp_path / name).text == "Plain text of any name"
+
+
+MATH = (
+    '<math xmlns="http://www.w3.org/1998/Math/MathML"><semantics><mi>E</mi>'
+    '<annotation encoding="StarMath 5.0">E = m c^2</annotation></semantics></math>'
+)
+CHART = f"""<office:document-content {NAMES} xmlns:chart="chart"><office:body><office:chart><chart:chart><chart:title>
+<text:p>Harvest of oats</text:p></chart:title><table:table><table:table-row>
+<table:table-cell office:value-type="string">
+<text:p>north</text:p></table:table-cell>
+<table:table-cell office:value-type="float" office:value="5"><text:p>5.25</text:p>
+</table:table-cell></table:table-row></table:table></chart:chart></office:chart></office:body></office:document-content>"""
+
+
+def frame(href: str, kind: str = "object") -> str:
+    return f'<draw:frame><draw:{kind} xlink:href="{href}"/></draw:frame>'
+
+
+def test_objects_are_read_at_their_places(tmp_path: Path, collect: Collect) -> None:
+    inner = f"<office:text><text:p>inside</text:p><text:p>{frame('./Object 3')}</text:p></office:text>"
+    objects = {
+        "Object 1__content_xml": MATH,
+        "Object 2__content_xml": f"<x {NAMES}><office:body>{inner}</office:body></x>",
+        "Object 2__Object 3__content_xml": MATH.replace("E = m c^2", "a over b"),
+        "Object 4__content_xml": CHART,
+        "Object 5": "binary",
+    }
+    text = (
+        f"<office:text><text:p>Mass {frame('./Object%201')} is energy.</text:p><text:p>{frame('Object 2')}</text:p>"
+        f"<text:p>{frame('./Object 4')}</text:p><text:p>{frame('./Object 5', 'object-ole')}</text:p>"
+        f"<text:p>{frame('./Object 6')}</text:p>"
+        f"<text:p>{frame('https://example.org/x')}</text:p></office:text>"
+    )
+    (entry,) = collect(write(tmp_path / "a.odt", text, **objects))
+    assert entry.document is not None
+    assert " ".join(entry.document.text.split()) == ("Mass E = m c^2 is energy. inside a over b Harvest of oats north")
+    assert [note.text() for note in entry.notes] == [
+        "1 files inside it are not read (Object 5): save them next to it",
+        "parts that it refers to are not in it (Object 6)",
+    ]
+    slides = f"<office:presentation><draw:page>{frame('./Object 4')}</draw:page></office:presentation>"
+    assert one(collect, write(tmp_path / "b.odp", slides, **objects)).text == "Harvest of oats\n\nnorth"
+
+
+def test_margins_and_shapes_of_sheets_and_slides(tmp_path: Path, collect: Collect) -> None:
+    styles = (
+        "<office:master-styles><style:master-page><style:header><style:region-left><text:p>Plan Albatross"
+        '</text:p></style:region-left></style:header><style:header-left style:display="false"><text:p>hidden</text:p>'
+        "</style:header-left><style:footer>"
+        "<text:p><text:sheet-name>???</text:sheet-name> (<text:title>?</text:title>)</text:p>"
+        "<text:p>Page <text:page-number>1</text:page-number></text:p></style:footer>"
+        "<draw:frame><draw:text-box><text:p>Click to edit</text:p></draw:text-box></draw:frame>"
+        "</style:master-page></office:master-styles>"
+    )
+    box = "<draw:frame><draw:text-box><text:p>Prices rise.</text:p></draw:text-box></draw:frame>"
+    sheet = (
+        f'<office:spreadsheet><table:table table:name="Oats"><table:shapes>{box}</table:shapes><table:table-row>'
+        "<table:table-cell><text:p>7</text:p></table:table-cell></table:table-row></table:table></office:spreadsheet>"
+    )
+    assert one(collect, write(tmp_path / "a.ods", sheet, styles=styles)).text == (
+        "Oats\n7\nPrices rise.\n\nPlan Albatross\n\nPage"
+    )
+    slides = (
+        "<office:presentation><presentation:footer-decl>Draft of May</presentation:footer-decl>"
+        "<draw:page><office:annotation><dc:creator>Ben</dc:creator><text:p>Too long</text:p></office:annotation>"
+        f"{box}<presentation:notes><draw:frame><draw:text-box><text:p>Say it</text:p></draw:text-box></draw:frame>"
+        "</presentation:notes></draw:page></office:presentation>"
+    )
+    text = one(collect, write(tmp_path / "b.odp", slides, styles=styles)).text
+    assert sorted(text.split("\n\n")) == [
+        "Draft of May",
+        "Page",
+        "Plan Albatross",
+        "Prices rise.",
+        "Say it",
+        "Too long",
+    ]
+
+
+def test_a_damaged_part_costs_that_part_and_a_note(tmp_path: Path, collect: Collect) -> None:
+    body = "<office:text><text:p>oats</text:p></office:text>"
+    for name, broken in (("styles", "<style:x"), ("meta", "<x></y>")):
+        path = write(tmp_path / f"{name}.odt", body)
+        with zipfile.ZipFile(path) as archive:
+            members = {each: archive.read(each) for each in archive.namelist()} | {f"{name}.xml": broken.encode()}
+        with zipfile.ZipFile(path, "w") as archive:
+            for each, data in members.items():
+                archive.writestr(each, data)
+        (entry,) = collect(path)
+        assert entry.document is not None
+        assert entry.document.text == "oats"
+        (note,) = entry.notes
+        assert (note.code, note.arguments[0]) == (Code.PART_DAMAGED, f"{name}.xml")
