@@ -17,6 +17,7 @@ from python_calamine import CalamineError, CalamineWorkbook, PasswordError
 from indexer.ledger import Code
 from indexer.sources.content import Assembly, Content, Unreadable
 from likewise.readers import archive
+from likewise.readers.formats import xlsx
 from likewise.readers.formats.number_formats import shown
 from likewise.readers.formats.office_parts import add_sheet
 
@@ -25,6 +26,9 @@ def read(path: str) -> Content:
     """Read the values as they were last computed. A sheet that cannot be read is noted."""
     if zipfile.is_zipfile(path):
         archive.check(path)
+        with zipfile.ZipFile(path) as members:
+            if "xl/workbook.xml" in members.namelist():  # a workbook of today, whatever its name
+                return xlsx.read(path)
     assembly, notes = Assembly(), [Code.NUMBERS_WITHOUT_FORMATS()]
     with open(path, "rb") as file, _workbook(file) as book:
         for number, name in enumerate(book.sheet_names, 1):

@@ -16,6 +16,9 @@ OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 WITHOUT_FORMATS = "numbers without their formats: save it as .xlsx to have them as they are shown"
 SHEETS: Sheets = {"People": [["name", "share"], ["Ada  Löß", 0.075]], "Sheet2": [[4915112345678.0]]}
 TEXT = "People\nname\tshare\nAda Löß\t0.075\n\n4915112345678"
+PACKAGE = '<Relationship Id="a" Type="x/officeDocument" Target="xl/workbook.xml"/>'
+BESIDE = '<Relationship Id="a" Type="x/comments" Target="a.xml"/>'
+COMMENTS = "<comments><comment><t>A workbook of today</t></comment></comments>"
 
 
 def record(kind: int, data: bytes = b"") -> bytes:
@@ -135,6 +138,13 @@ def test_what_is_no_workbook_fails_or_is_read_as_what_it_is(tmp_path: Path, coll
     (entry,) = collect(path)
     assert entry.state == "failed"
     assert entry.reason.text().startswith("damaged: not a readable workbook (")
+    members = [("_rels/.rels", f"<r>{PACKAGE}</r>"), ("xl/workbook.xml", "<workbook/>"), ("xl/a.xml", COMMENTS)]
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, member in (*members, ("xl/_rels/workbook.xml.rels", f"<r>{BESIDE}</r>")):
+            archive.writestr(name, member)
+    (entry,) = collect(path)
+    assert entry.document is not None
+    assert (entry.document.text, entry.notes) == ("A workbook of today", ())
     path.write_bytes(b"<html><body><table><tr><td>Oats</td></tr></table></body></html>")
     (entry,) = collect(path)
     assert entry.document is not None
