@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 
@@ -46,6 +46,8 @@ _COMPARE = {
     "<": Decimal.__lt__, "<=": Decimal.__le__, ">": Decimal.__gt__, ">=": Decimal.__ge__, "=": Decimal.__eq__,
     "<>": Decimal.__ne__,
 }  # fmt: skip
+_EXACT = Context(prec=1000)  # enough for each number below _MAX_SHOWN in a format of _MAX_CODE_CHARACTERS
+_MAX_CODE_CHARACTERS = 255
 _MAX_SHOWN = 1e21
 """Numbers from this one on are written with an exponent."""
 _MIN_DAY, _MAX_DAY = -693_593, 2_958_465  # 0001-01-01 and 9999-12-31
@@ -60,7 +62,7 @@ def shown(value: float, code: str = "", from_1904: bool = False) -> str:
     Args:
         from_1904: whether the workbook counts days from 1904.
     """
-    if code in {"", "General"} or not abs(value) < _MAX_SHOWN:
+    if code in {"", "General"} or len(code) > _MAX_CODE_CHARACTERS or not abs(value) < _MAX_SHOWN:
         return _general(value)
     sections = _sections(code)
     tokens, has_own_sign = _chosen(value, sections)
@@ -155,7 +157,7 @@ def _number(value: Decimal, tokens: Tokens) -> str:
     if power < len(kinds) and value:
         exponent = value.adjusted() - max(0, len(whole) - 1) if len(whole) < 2 else value.adjusted() // 3 * 3
         value = value.scaleb(-exponent)
-    fixed = f"{value.quantize(Decimal(1).scaleb(-len(decimals)), ROUND_HALF_UP):f}"
+    fixed = f"{value.quantize(Decimal(1).scaleb(-len(decimals)), ROUND_HALF_UP, _EXACT):f}"
     integer, _, fraction = fixed.partition(".")
     written: dict[int, str] = dict(zip(decimals, fraction, strict=True))
     for place in reversed(decimals):
@@ -193,7 +195,9 @@ def _with_fraction(value: Decimal, tokens: Tokens, slash: int) -> str:
     below = "".join(text for _, text in tokens[slash + 1 :] if text.isdigit() or text in "#?")
     fixed = int(below) if below.isdigit() and int(below) else 0
     nearest = (
-        Fraction(round(value * fixed), fixed) if fixed else Fraction(value).limit_denominator(10 ** len(below) - 1)
+        Fraction(round(value * fixed), fixed)
+        if fixed
+        else Fraction(value).limit_denominator(10 ** max(1, len(below)) - 1)
     )
     above = [place for place, (kind, _) in enumerate(tokens[:slash]) if kind == "digit"]
     has_whole = any(kind in {"other", "literal", "space"} for kind, _ in tokens[above[0] : slash]) if above else False
