@@ -35,7 +35,7 @@ BUILT_IN: dict[int, str] = {
 
 _TOKEN = re.compile(
     r"""(?P<literal>"[^"]*"?|\\.) | (?P<space>[_*].) | (?P<elapsed>\[(?:h+|m+|s+)\]) | \[\$(?P<currency>[^\]-]*)[^\]]*\]
-    | \[(?P<condition>[<>=]+\s*-?[\d.]+)\] | (?P<ignored>\[[^\]]*\]) | (?P<general>general)
+    | \[(?P<condition>[<>=]+\s*-?\d+\.?\d*)\] | (?P<ignored>\[[^\]]*\]) | (?P<general>general)
     | (?P<half>am/pm|a/p|上午/下午)
     | (?P<exponent>e[+-]) | (?P<date>y+|d+|e+|g+|b+) | (?P<clock>h+|m+|s+) | (?P<fraction>(?<=s)\.0+|(?<=s\])\.0+)
     | (?P<digit>[0\#?]) | (?P<point>\.) | (?P<comma>,) | (?P<percent>%) | (?P<text>@) | (?P<other>.)""",
@@ -148,7 +148,7 @@ def _number(value: Decimal, tokens: Tokens) -> str:
     power = kinds.index("exponent") if "exponent" in kinds else len(kinds)
     whole = [place for place in digits if place < min(point, power)]
     decimals = [place for place in digits if point < place < power]
-    last = max([*whole, *decimals])
+    last = max([*whole, *decimals], default=0)
     commas = [place for place, kind in enumerate(kinds) if kind == "comma"]
     is_grouped = any(whole and whole[0] < place < whole[-1] for place in commas)
     thousands = sum(place > (whole[-1] if whole else -1) and kinds[place - 1] in {"comma", "digit"} for place in commas)
