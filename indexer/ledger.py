@@ -177,6 +177,11 @@ class Code(Enum):
     )
     PART_DAMAGED = "its part {} is damaged, and is read as far as possible ({})"
     PARTS_MISSING = "parts that it refers to are not in it ({})"
+    GARBLED_PAGES = (
+        "the fonts of {} of {} pages do not say which letters they draw ({}): run them through OCR, or name a program "
+        "in [extractors]"
+    )
+    PAGES_DAMAGED = "{} of {} pages are damaged and were not read ({}): print the file into a new PDF"
     FILES_INSIDE = "{} files inside it are not read ({}): save them next to it"
     INSIDE_NOT_WHOLE = "{} inside it is not read whole ({}): save it next to it"
     INSIDE_TOO_SLOW = "{} inside it took longer than {} seconds: the next run reads it again"

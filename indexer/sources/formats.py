@@ -178,6 +178,7 @@ READER_VERSIONS: dict[str, int] = {
     "odp": 2,
     "ods": 2,
     "odt": 2,
+    "pdf": 2,
     "pptx": 2,
     "rtf": 2,
     "text": 2,

@@ -34,7 +34,7 @@ FILE = "{file}"
 _NOT_OPENED = (Code.EMPTY, Code.TOO_LARGE)
 """Reasons for which neither a reader nor a program gets the file."""
 
-_PAGES_LEFT = (Code.PAGES_WITHOUT_TEXT, Code.PICTURE_PAGES)
+_PAGES_LEFT = (Code.PAGES_WITHOUT_TEXT, Code.PICTURE_PAGES, Code.GARBLED_PAGES, Code.PAGES_DAMAGED)
 
 _CHUNK_BYTES = 2**16
 _ERROR_BYTES = 4096

@@ -1,18 +1,21 @@
 """PDF with pypdfium2: one section per page, with its number; fields and annotations are where they are on the page.
 
-Three things that PDFium's text does not keep are put right here: hyphens at line ends (`join_lines`), the gap between
-two numbers of a table that stand closer than a space (`_glued`), and the order of letters that are read from the right.
+Four things that PDFium's text does not keep are put right here: hyphens at line ends (`join_lines`), the gap between
+two numbers of a table that stand closer than a space (`_glued`), letters that are drawn again to look bold
+(`_without_copies`), and the order of letters that are read from the right.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from ctypes import byref
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from operator import itemgetter
 from statistics import median
 
@@ -45,6 +48,12 @@ _SUFFIXES = frozenset({
 })  # fmt: skip
 """Ends of words that follow one of `_COMPOUND_STARTS` in a word without a hyphen, such as illness and selfless."""
 
+_MIN_MIXED_LETTERS = 4
+"""Minimum letters of a word of two scripts. Shorter ones are units and formulas, such as "μm"."""
+
+_LETTERS = re.compile(rf"[^\W\d_]{{{_MIN_MIXED_LETTERS},}}")
+_REPEATED_LETTER = re.compile(r"([1!fijlrtI|])\1+")  # narrow ones: PDFium knows copies of wide ones
+_REPEATED_WORD = re.compile(r"(?<!\S)(\w\S*)\s+(?=(\1)(?!\S))")
 _NUMBERS = re.compile(r"\S*\d\S+|\S+\d")
 _MIN_GAP = 0.085
 """Minimum gap between two words, in heights of a character (ascent to descent, 1.17 times the size of Helvetica).
@@ -58,8 +67,26 @@ _MAX_STAMP_CHARACTERS = 40
 _MIN_PICTURE_SHARE = 0.6
 """Minimum share of a page that its picture covers in a scan."""
 
+_MAX_COPY_DISTANCE = 0.1
+"""Maximum distance between a letter and its copy, in heights of the letter. The narrowest letters advance by 0.15."""
+
+_MIN_GARBLED_SHARE = 0.1
+"""Minimum share of the characters of a page that no person can read on a page that is noted."""
+
+_MIN_WRONG_LETTERS = 4
+"""Minimum different characters in a run of control or private ones that is a word. Leaders and bullets have one."""
+
+_SAMPLE_CHARACTERS = 64
+"""Characters of a page that are asked whether their font says which letter they are."""
+
+_WITHIN_LATIN = {"LATIN", "CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "FULLWIDTH", "HALFWIDTH", "MATHEMATICAL"}
+"""First words of the names of letters that stand in words beside Latin letters."""
+
 _NEIGHBOURS = 8
 """Number of characters on both sides of a number that show the spacing of letters in its line."""
+
+
+_LACKING = (Code.PAGES_WITHOUT_TEXT, Code.PICTURE_PAGES, Code.GARBLED_PAGES, Code.PAGES_DAMAGED)
 
 
 def read(path: str) -> Content:
@@ -74,16 +101,15 @@ def read(path: str) -> Content:
         raise Unreadable(Code.TOO_MANY_PAGES(f"{len(document):,}", f"{MAX_PAGES:,}"))
     with suppress(pypdfium2.PdfiumError):  # a broken form: the pages are read without it
         document.init_forms()
-    pages, empty, pictures = [], list[int](), list[int]()
-    for number, page in enumerate(document):
-        text_page = page.get_textpage()
-        pages.append(text := _text(text_page, placed_texts(document, number, text_page)))
-        if not text.strip():
-            empty += [number + 1] if _shows_something(page) else []
-        elif len(text.strip()) < _MAX_STAMP_CHARACTERS and _is_picture(page):
-            pictures.append(number + 1)
-        text_page.close()
-        page.close()
+    pages, lacking = list[str](), {code: list[int]() for code in _LACKING}
+    for number in range(len(document)):
+        try:
+            text, code = _read_page(document, number)
+        except pypdfium2.PdfiumError:
+            text, code = "", Code.PAGES_DAMAGED
+        pages.append(text)
+        if code:
+            lacking[code].append(number + 1)
     assembly = Assembly()
     for number, text in enumerate(join_lines(pages), 1):
         assembly.section(page=number)
@@ -92,12 +118,61 @@ def read(path: str) -> Content:
     metadata: dict[str, str | int] = {"pages": len(document)}
     if author := properties.get("Author"):
         metadata["author"] = author
-    unread = _unread(document, empty, pictures)
+    unread = _unread(document, lacking)
     document.close()
     content = assembly.content(properties.get("Title", "").strip(), metadata)
     if not content.text:
         raise Skip(Code.NO_TEXT_IN_PAGES())
-    return replace(content, unread=unread, unread_pages=tuple(sorted([*empty, *pictures])))
+    return replace(content, unread=unread, unread_pages=tuple(sorted(chain(*lacking.values()))))
+
+
+def _read_page(document: pypdfium2.PdfDocument, number: int) -> tuple[str, Code | None]:
+    """Return the text of a page, and the code of the note if some of its text is missing.
+
+    Raises:
+        PdfiumError: the page is damaged.
+    """
+    page = document[number]
+    text_page = page.get_textpage()
+    text, code = _text(text_page, placed_texts(document, number, text_page)), None
+    if not text.strip():
+        code = Code.PAGES_WITHOUT_TEXT if _shows_something(page) else None
+    elif len(text.strip()) < _MAX_STAMP_CHARACTERS and _is_picture(page):
+        code = Code.PICTURE_PAGES
+    elif _is_garbled(text_page, text):
+        code = Code.GARBLED_PAGES
+    text_page.close()
+    page.close()
+    return text, code
+
+
+def _is_garbled(page: pypdfium2.PdfTextPage, text: str) -> bool:
+    """Return whether the fonts of a page do not say which letters are drawn, so that its text is not what one sees.
+
+    Then its characters are control characters or private ones, have no place in Unicode, or are letters of two scripts
+    in one word, because the numbers of glyphs were taken for letters.
+    """
+    counts = Counter(text.replace(_MARK, ""))
+    written = sum(count for character, count in counts.items() if not character.isspace())
+    wrong = {each for each in counts if each == "\ufffd" or unicodedata.category(each) in {"Cc", "Cn", "Co"}} - {
+        *"\r\n\t"
+    }
+    if wrong:
+        runs = re.findall(f"[{re.escape(''.join(wrong))}]+", text)
+        if any(len(set(run)) >= _MIN_WRONG_LETTERS for run in runs):
+            return True
+    words = () if text.isascii() else _LETTERS.findall(text)
+    mixed = sum(len(word) for word in words if not word.isascii() and _is_of_two_scripts(word))
+    if sum(counts[each] for each in wrong) + mixed >= _MIN_GARBLED_SHARE * written:
+        return True
+    indexes = range(0, page.count_chars(), max(1, page.count_chars() // _SAMPLE_CHARACTERS))
+    unmapped: int = sum(raw.FPDFText_HasUnicodeMapError(page.raw, index) == 1 for index in indexes)
+    return unmapped >= _MIN_GARBLED_SHARE * len(indexes)
+
+
+def _is_of_two_scripts(word: str) -> bool:
+    scripts = {unicodedata.name(letter, "?").partition(" ")[0] for letter in word}
+    return len(scripts) > 1 and not scripts <= _WITHIN_LATIN
 
 
 def _shows_something(page: pypdfium2.PdfPage) -> bool:
@@ -115,13 +190,9 @@ def _is_picture(page: pypdfium2.PdfPage) -> bool:
     return False
 
 
-def _unread(document: pypdfium2.PdfDocument, empty: Sequence[int], pictures: Sequence[int]) -> tuple[Reason, ...]:
+def _unread(document: pypdfium2.PdfDocument, lacking: Mapping[Code, Sequence[int]]) -> tuple[Reason, ...]:
     """Return notes on the parts of a document that were not read, given the numbers of pages."""
-    total, notes = len(document), []
-    if empty:
-        notes.append(Code.PAGES_WITHOUT_TEXT(len(empty), total, page_ranges(empty)))
-    if pictures:
-        notes.append(Code.PICTURE_PAGES(len(pictures), total, page_ranges(pictures)))
+    notes = [code(len(numbers), len(document), page_ranges(numbers)) for code, numbers in lacking.items() if numbers]
     if files := [document.get_attachment(index).get_name() for index in range(document.count_attachments())]:
         notes.append(Code.FILES_INSIDE(len(files), ", ".join(files)))
     if document.get_formtype() == raw.FORMTYPE_XFA_FULL:
@@ -191,9 +262,10 @@ def _text(page: pypdfium2.PdfTextPage, placed: Sequence[PlacedText]) -> str:
     """
     text: str = page.get_text_bounded()
     is_turned = RIGHT_TO_LEFT.search(text) is not None
-    if not placed and not is_turned and not re.search(r"\d\S", text):
+    if not placed and not is_turned and not re.search(r"\d\S", text) and not _may_have_copies(text):
         return text
-    characters = [raw.FPDFText_GetUnicode(page.raw, index) for index in range(page.count_chars())]
+    unicode_of, handle = raw.FPDFText_GetUnicode, page.raw
+    characters = [unicode_of(handle, index) for index in range(page.count_chars())]
     # The bounded text has other line ends, and its marks are written in another way.
     places = [index for index, code in enumerate(characters) if code and not chr(code).isspace()]
     inside = [offset for offset, character in enumerate(text) if not character.isspace()]
@@ -201,6 +273,9 @@ def _text(page: pypdfium2.PdfTextPage, placed: Sequence[PlacedText]) -> str:
         places = [index for index in places if _is_within(page, index)]
     if len(places) != len(inside):
         return "\n".join([text, *(each.text for each in placed)])
+    if _may_have_copies(text):
+        text, places = _without_copies(page, text, inside, places)
+        inside = [offset for offset, character in enumerate(text) if not character.isspace()]
     if is_turned:
         text, places = _in_reading_order(page, text, places)
         inside = [offset for offset, character in enumerate(text) if not character.isspace()]
@@ -211,6 +286,73 @@ def _text(page: pypdfium2.PdfTextPage, placed: Sequence[PlacedText]) -> str:
         parts += [text[end:offset], part]
         end = offset
     return "".join([*parts, text[end:]])
+
+
+def _may_have_copies(text: str) -> bool:
+    lines = text.splitlines()
+    return bool(_REPEATED_LETTER.search(text) or _REPEATED_WORD.search(text)) or len(set(lines)) < len(lines)
+
+
+def _without_copies(
+    page: pypdfium2.PdfTextPage, text: str, inside: Sequence[int], places: Sequence[int]
+) -> tuple[str, list[int]]:
+    """Return a text without letters that are drawn again at nearly the same place, and the indexes of its letters.
+
+    Programs draw letters twice to make them bold or to give them a shadow. PDFium knows a copy only if it follows soon
+    and is closer than a part of the width of the letter. All letters of a page are compared only if a line or word is a
+    copy; otherwise those that follow themselves.
+
+    Args:
+        inside: the offsets of the characters of the text, blanks left out.
+        places: PDFium's indexes of the same characters.
+    """
+    starts = _starts_of_repeated(text)
+    offsets = [offset for match in _REPEATED_LETTER.finditer(text) for offset in range(*match.span())]
+    if _copies(page, text, [(offset, places[bisect_left(inside, offset)]) for offset in starts]):
+        offsets = list(inside)
+    copies = _copies(page, text, [(offset, places[bisect_left(inside, offset)]) for offset in offsets])
+    if not copies:
+        return text, list(places)
+    words = (
+        (word[1], "".join(letter for offset, letter in enumerate(word[2], word.start(2)) if offset not in copies))
+        for word in re.finditer(r"(\s*)(\S+)", text)
+    )
+    left = "".join(f"{blank}{letters}" for blank, letters in words if letters)
+    return left, [index for offset, index in zip(inside, places, strict=True) if offset not in copies]
+
+
+def _starts_of_repeated(text: str) -> list[int]:
+    """Return the offsets at which lines begin that are there more than once, and words that follow themselves."""
+    starts: dict[str, list[int]] = {}
+    for line in re.finditer(r"\w[^\r\n]*", text):
+        starts.setdefault(line[0], []).append(line.start())
+    lines = (each for each in starts.values() if len(each) > 1)
+    words = ((word.start(), word.start(2)) for word in _REPEATED_WORD.finditer(text))
+    return sorted({*chain(*lines), *chain(*words)})
+
+
+def _copies(page: pypdfium2.PdfTextPage, text: str, compared: Sequence[tuple[int, int]]) -> set[int]:
+    """Return the offsets of those characters that are drawn at nearly the place of the same one before them.
+
+    Args:
+        compared: the offset in the text of each character that is compared, and PDFium's index of it.
+    """
+    drawn: dict[tuple[str, int, int], tuple[int, Rectangle]] = {}
+    copies = set()
+    for offset, index in compared:
+        box = _box(page, index)
+        near = _MAX_COPY_DISTANCE * (box.top - box.bottom)
+        if near <= 0:
+            continue
+        column, row = int(box.left / near), int(box.bottom / near)
+        for place in ((text[offset], column + x, row + y) for x in (0, -1, 1) for y in (0, -1, 1)):
+            before, other = drawn.get(place, (0, None))
+            is_near = other and abs(box.left - other.left) <= near and abs(box.bottom - other.bottom) <= near
+            if is_near and not (box == other and index == before + 1):  # one glyph may be two letters, such as "ff"
+                copies.add(offset)
+                break
+        drawn[text[offset], column, row] = index, box
+    return copies
 
 
 def _in_reading_order(page: pypdfium2.PdfTextPage, text: str, places: Sequence[int]) -> tuple[str, list[int]]:

@@ -66,6 +66,11 @@ SENTENCES: list[tuple[Reason, str]] = [
     (Code.ENCODING_UNKNOWN(), "its encoding cannot be found out: save it as UTF-8"),
     (Code.WRONG_ENCODING("utf-16"), "is written in utf-16: save it as UTF-8"),
     (Code.WRONG_WIDE_BYTES("UTF-16"), "is UTF-16 with bytes that do not fit: save it as UTF-8"),
+    (
+        Code.ENCODING_GUESSED("cp1252", "3"),
+        "encoding guessed: cp1252 (bytes beyond ASCII: 3): save it as UTF-8 if its text looks wrong",
+    ),
+    (Code.CHARACTERS_UNREAD("3", "utf-8"), "3 of its characters cannot be read as utf-8: save it as UTF-8"),
     (Code.WRONG_BYTE("2"), "is UTF-8 but for 1 byte, the first in line 2: save it as UTF-8"),
     (Code.WRONG_BYTES("3", "2"), "is UTF-8 but for 3 bytes, the first in line 2: save it as UTF-8"),
     (Code.RECORD_TOO_LARGE("1"), "the record is over 1 MB: raise --max-file-mb, or close an open quote"),
@@ -164,6 +169,15 @@ SENTENCES: list[tuple[Reason, str]] = [
     ),
     (Code.PART_DAMAGED("a.xml", "x"), "its part a.xml is damaged, and is read as far as possible (x)"),
     (Code.PARTS_MISSING("a.xml"), "parts that it refers to are not in it (a.xml)"),
+    (
+        Code.GARBLED_PAGES(1, 2, "1"),
+        "the fonts of 1 of 2 pages do not say which letters they draw (1): run them through OCR, or name a program in "
+        "[extractors]",
+    ),
+    (
+        Code.PAGES_DAMAGED(1, 2, "1"),
+        "1 of 2 pages are damaged and were not read (1): print the file into a new PDF",
+    ),
     (Code.FILES_INSIDE(2, "a.csv, b.csv"), "2 files inside it are not read (a.csv, b.csv): save them next to it"),
     (
         Code.INSIDE_NOT_WHOLE("a.pdf", "encrypted"),

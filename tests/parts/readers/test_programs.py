@@ -91,7 +91,7 @@ def test_a_format_is_read_by_a_program_only_without_a_text(tmp_path: Path, colle
     assert (entry.document.text, entry.document.format) == ("scanned", "pdf")
     page = one(collect, tmp_path / "page.html", make("print('scanned')", "html"))
     assert page.document is not None
-    assert (page.document.text, page.reader) == ("words", "html/1")
+    assert (page.document.text, page.reader) == ("words", reader_of("html"))
 
 
 def page(text: str) -> str:
