@@ -21,6 +21,7 @@ from indexer.records import KnownFile, Stamp
 from indexer.settings import RecordedSource
 from indexer.sources import Entry, ExtractorProgram, ReadOptions, open_sources
 from indexer.sources.folders.recorded import groups, record
+from indexer.sources.formats import reader_of
 from indexer.stores.addresses.open import holds_store
 
 Collect = Callable[..., list[Entry]]
