@@ -189,6 +189,7 @@ class Code(Enum):
     HIDDEN_WORDS = "{} words that the page hides are left out: no heading or button of the page opens them"
     XFA_FORM = "its fields are not read, because it is an XFA form: print it into a new PDF"
     UNBROKEN_LEFT_OUT = "{} % of its text is stretches of over 2,000 characters without a space, which are not embedded"
+    MEMBERS_BESIDE = "{} beside its list of records is not read: make it a record, or a file of its own"
     REPEATED_MEMBER = "an object in it has {} more than once, and the last value was read: remove the others"
     NUMBERS_WITHOUT_FORMATS = "numbers without their formats: save it as .xlsx to have them as they are shown"
     FORMULAS_WITHOUT_VALUE = "{} without a stored value are not read: open it in a spreadsheet program, and save it"

@@ -214,6 +214,9 @@ def _records(
     else:
         data = file.read()
         text = decode(data) or ""
+        if jsonl.is_lines(text, options):
+            yield from jsonl.read_jsonl(io.BytesIO(text.encode()), container)
+            return
         try:
             records = jsonl.json_records(text, options)
         except jsonl.Invalid as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import io
 import json
 import math
 import re
@@ -22,6 +23,8 @@ from indexer.sources.records.record import TEXT_FIELDS, Container, is_text, text
 from indexer.sources.records.repeated_members import noting
 
 _NAMED = 3
+_LONG_CHARACTERS = 200
+"""Maximum characters of a member beside a list of records; with a longer one the file is a text of its own."""
 
 
 def read_jsonl(stream: BinaryIO, container: Container) -> Iterator[Entry]:
@@ -109,16 +112,20 @@ class JsonRecords:
         lines: the line that each record begins in.
         repeated: the names of members that an object has more than once.
         have_text: whether any of them has a text of its own.
+        beside: the paths of members with words outside of a list of records that is in an object.
     """
 
     records: list[dict[str, Any]]
     lines: list[int]
     have_text: bool
     repeated: Collection[str]
+    beside: Collection[str] = ()
 
 
 def json_records(text: str, options: ReadOptions) -> JsonRecords | None:
-    """Return the records of a .json file; None if it is no object with a text, and no list of records.
+    """Return the records of a .json file; None if it is no object with a text, and has no list of records.
+
+    A list with texts may be in an object, as in {"data": [...]}, if there is no other such list in the object.
 
     Raises:
         Invalid: it is a list whose first record is sound and whose rest is not JSON, as of a file that is cut off.
@@ -135,9 +142,56 @@ def json_records(text: str, options: ReadOptions) -> JsonRecords | None:
     if not records or not all(isinstance(record, dict) for record in records):
         return None
     have_text = any(_has_text(record, text_names(options)) for record in records)
+    if isinstance(value, dict) and not have_text and (inner := _inner_records(value, text, options)):
+        return replace(inner, repeated=repeated)
     if not have_text and (options.text_field or not isinstance(value, list) or not _is_table(records)):
         return None
     return JsonRecords(records, _lines(text) if isinstance(value, list) else [1], have_text, repeated)
+
+
+def is_lines(text: str, options: ReadOptions) -> bool:
+    """Return whether a .json file has several objects, each in one line, and any of them can be a document."""
+    lines = [line.strip() for line in islice(filter(str.strip, io.StringIO(text)), 2)]
+    if len(lines) < 2 or not all(line.startswith("{") and line.endswith("}") for line in lines):
+        return False
+    try:
+        list(map(parse, map(str.encode, lines)))
+    except Invalid:
+        return False
+    return not _has_no_documents(io.BytesIO(text.encode()), options)
+
+
+def _inner_records(value: dict[str, Any], text: str, options: ReadOptions) -> JsonRecords | None:
+    """Return the records of the only list of objects with texts in an object that has no long text beside it."""
+    lists: list[tuple[str, list[dict[str, Any]]]] = []
+    beside: list[str] = []
+    stack = [(name, name, member) for name, member in reversed(value.items())]
+    while stack:
+        name, path, member = stack.pop()
+        if isinstance(member, dict):
+            stack.extend((inner, f"{path}.{inner}", below) for inner, below in reversed(member.items()))
+        elif isinstance(member, list) and member and all(isinstance(each, dict) for each in member):
+            if any(_has_text(each, text_names(options)) for each in member):
+                lists.append((name, member))
+            else:
+                beside.append(path)
+        elif isinstance(member, str) and len(member) > _LONG_CHARACTERS:
+            return None
+        elif (isinstance(member, str) and member.strip()) or (isinstance(member, list) and member):
+            beside.append(path)
+    if len(lists) != 1:
+        return None
+    name, records = lists[0]
+    return JsonRecords(records, _lines_of_member(name, records, text), True, (), beside)
+
+
+def _lines_of_member(name: str, records: list[dict[str, Any]], text: str) -> list[int]:
+    """Return the line in which each record of a member begins; 1 for all if its name is written with escapes."""
+    for opening in islice(re.finditer(rf"{re.escape(json.dumps(name, ensure_ascii=False))}\s*:\s*(?=\[)", text), 20):
+        if _DECODER.raw_decode(text, opening.end())[0] == records:
+            before = text.count("\n", 0, opening.end())
+            return [before + line for line in _lines(text[opening.end() :])]
+    return [1] * len(records)
 
 
 def _begins_with_a_record(text: str, options: ReadOptions) -> bool:
@@ -179,13 +233,14 @@ def read_json(records: JsonRecords, container: Container) -> Iterator[Entry]:
     A record without an id is "FILE:LINE", by the line that it begins in. Where several begin in one line, as in a list
     that is written without line ends, it is "FILE:LINE:2" for the second and so on.
     """
-    before, repeated = Counter[int](), records.repeated
+    before, repeated, beside = Counter[int](), records.repeated, records.beside
     for line, record in zip(records.lines, records.records, strict=True):
         before[line] += 1
         nth = before[line]
         read = container.entry if records.have_text else partial(container.row, named=record)
-        yield _noted(read(line, record, nth=nth), repeated)
-        repeated = ()  # the first record has the note, because the parser does not say which record it is
+        entry = _noted(read(line, record, nth=nth), repeated)
+        yield replace(entry, notes=(*entry.notes, Code.MEMBERS_BESIDE(_named(beside)))) if beside else entry
+        repeated = beside = ()  # the first record has the notes, because the parser does not say which record it is
 
 
 class Invalid(Refused):
@@ -224,9 +279,12 @@ def _noted(entry: Entry, repeated: Collection[str]) -> Entry:
     """Return the entry of a record with a note that names the first members that it has more than once."""
     if not repeated:
         return entry
-    named = ", ".join(f'"{name}"' for name in islice(repeated, _NAMED))
-    more = f" and {count_of(len(repeated) - _NAMED, 'other')}" if len(repeated) > _NAMED else ""
-    return replace(entry, notes=(*entry.notes, Code.REPEATED_MEMBER(named + more)))
+    return replace(entry, notes=(*entry.notes, Code.REPEATED_MEMBER(_named(repeated))))
+
+
+def _named(members: Collection[str]) -> str:
+    named = ", ".join(f'"{name}"' for name in islice(members, _NAMED))
+    return named + (f" and {count_of(len(members) - _NAMED, 'other')}" if len(members) > _NAMED else "")
 
 
 _decoder = partial(json.JSONDecoder, parse_constant=_finite, parse_float=_finite)

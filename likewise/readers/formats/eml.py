@@ -51,7 +51,7 @@ _ENCODED_WORDS = re.compile(r"=\?[^?\s]+\?[bq]\?[^?]*\?=(?:\s+=\?[^?\s]+\?[bq]\?
 _MAX_DEPTH = 20  # of messages within messages
 _MIN_LACKING_SHARE = 0.5
 _MIN_LACKING = 3
-"""A plain text is read unless another alternative has this many words that it lacks, and it lacks this share of them."""
+"""A plain text is read unless it lacks this many words of another alternative, and this share of them."""
 _WORD = re.compile(r"\w+")
 _APPLE_COUNT = re.compile(rb"(\d+)[ \t]*\r?\n")
 """First line of a message of Apple Mail (.emlx): its bytes. A list of properties follows the message."""
