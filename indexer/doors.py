@@ -71,6 +71,7 @@ TABLE: Mapping[Group, Mapping[str, str]] = {
         "speed": "likewise.speed.door:SPEED",
     },
     "readers": {
+        "canvas": "likewise.readers.formats.canvas:read",
         "content_lines": "likewise.readers.formats.content_lines:read",
         "docx": "likewise.readers.formats.docx:read",
         "eml": "likewise.readers.formats.eml:read",

@@ -86,7 +86,13 @@ class VisibleText:
 def hidden_ranges(text: str, format_: str | None) -> tuple[Range, ...]:
     """Return what is hidden in a text, in order; empty if nothing else has a letter or digit."""
     ranges: list[Range] = []
-    find = {"rst": _rst, "markdown": _markdown, "ipynb": _markdown, "subtitles": subtitle_marks}.get(format_ or "")
+    find = {
+        "rst": _rst,
+        "markdown": _markdown,
+        "ipynb": _markdown,
+        "canvas": _markdown,
+        "subtitles": subtitle_marks,
+    }.get(format_ or "")
     for start, end in sorted(find(text)) if find else ():
         if ranges and start <= ranges[-1][1]:
             ranges[-1] = ranges[-1][0], max(ranges[-1][1], end)

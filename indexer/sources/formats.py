@@ -60,6 +60,7 @@ ODP = Format("odp", "extracted", "odf")
 RTF = Format("rtf", "extracted", "rtf")
 XML = Format("xml", "extracted", "xml")
 IPYNB = Format("ipynb", "extracted", "ipynb")
+CANVAS = Format("canvas", "extracted", "canvas")
 CSV = Format("csv", "records")
 TSV = Format("tsv", "records")
 JSONL = Format("jsonl", "records")
@@ -80,6 +81,7 @@ FORMATS: dict[str, Format] = {
     ".pdf": PDF,
     ".epub": EPUB,
     ".ipynb": IPYNB,
+    ".canvas": CANVAS,
     **dict.fromkeys((".eml", ".emlx", ".mht", ".mhtml"), EML),
     ".ics": ICS,
     ".vcf": VCF,
