@@ -87,6 +87,7 @@ def hidden_ranges(text: str, format_: str | None) -> tuple[Range, ...]:
     """Return what is hidden in a text, in order; empty if nothing else has a letter or digit."""
     ranges: list[Range] = []
     find = {
+        "latex": _latex_accents,
         "rst": _rst,
         "markdown": _markdown,
         "ipynb": _markdown,
@@ -104,6 +105,28 @@ def hidden_ranges(text: str, format_: str | None) -> tuple[Range, ...]:
 def _visible_parts(text: str, hidden: Sequence[Range]) -> list[str]:
     borders = [(0, 0), *hidden, (len(text), len(text))]
     return [text[end:start] for (_, end), (start, _) in pairwise(borders)]
+
+
+# LaTeX. The letter of an accent remains: a search by words leaves accents out, and stems ä, ö and ü as a, o and u.
+
+_LATEX_LETTER = r"""\\(?: (?: [\"'`^~=.]\s* | [uvHcdbkr](?: [ \t]+ | (?=\{) ) )
+      (?: \{\s*\\?[A-Za-z]\s*\} | \\[ij](?![A-Za-z])(?:\{\}|[ \t]+)? | [A-Za-z] )
+    | (?: ss|SS|ae|AE|oe|OE|aa|AA|[oOlLij] )(?![A-Za-z])(?:\{\}|[ \t]+)? )"""
+_LATEX_ACCENT = re.compile(rf"\{{{_LATEX_LETTER}\s*\}} | {_LATEX_LETTER}", re.VERBOSE)
+_LATEX_CAPITALS = re.compile(r"(?<![A-Za-z}\]])(\{)[A-Z]+(\})(?=[a-z{])")
+"""Capitals that BibTeX keeps: {B}ayes."""
+_LATEX_PAIRS = ("ss", "SS", "ae", "AE", "oe", "OE")
+
+
+def _latex_accents(text: str) -> Iterator[Range]:
+    """Yield the commands and braces around letters: of \\"o, {\\'e} and \\v{s} the letter remains, of \\ss both."""
+    for match in _LATEX_ACCENT.finditer(text):
+        written = match[0].rstrip("{} \t\r\n")
+        letters = 2 if written.endswith(_LATEX_PAIRS) and written[-3] == "\\" else 1
+        yield match.start(), match.start() + len(written) - letters
+        yield match.start() + len(written), match.end()
+    for capitals in _LATEX_CAPITALS.finditer(text):
+        yield from (capitals.span(1), capitals.span(2))
 
 
 _NOT_BLANK = re.compile(r"\S")
