@@ -53,7 +53,7 @@ _MIN_LACKING_SHARE = 0.5
 _MIN_LACKING = 3
 """A plain text is read unless it lacks this many words of another alternative, and this share of them."""
 _WORD = re.compile(r"\w+")
-_APPLE_COUNT = re.compile(rb"(\d+)[ \t]*\r?\n")
+_APPLE_COUNT = re.compile(rb"\s*(\d+)[ \t]*\r?\n")
 """First line of a message of Apple Mail (.emlx): its bytes. A list of properties follows the message."""
 
 
@@ -153,6 +153,7 @@ class _Attachments:
         self._deadline = time.monotonic() + MAX_ATTACHMENT_SECONDS
         self._notes: list[Reason] = []
         self._unread: list[str] = []
+        self._content_lines: set[bytes] = set()
 
     def notes(self) -> tuple[Reason, ...]:
         if not self._unread:
@@ -160,9 +161,12 @@ class _Attachments:
         return (*self._notes, Code.FILES_INSIDE(len(self._unread), ", ".join(self._unread)))
 
     def write_content_lines(self, part: MIMEPart, into: Assembly, path: list[str]) -> None:
-        """Write an invitation, a calendar or contacts."""
+        """Write a calendar or contacts. Many invitations are in a message twice, the second time as a file."""
+        if (data := _payload(part)) in self._content_lines:
+            return
+        self._content_lines.add(data)
         try:
-            _, notes = content_lines.write(_payload(part), into, " > ".join(path))
+            _, notes = content_lines.write(data, into, " > ".join(path))
         except Unreadable as unreadable:
             self._note(_name(part), unreadable.reason)
         else:

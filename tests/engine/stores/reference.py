@@ -54,7 +54,7 @@ from indexer.stores.words.analysis import UNSPACED, Analysis, Terms, characters,
 from indexer.stores.words.tantivy_index import COMPOUND_WEIGHT, OCCURRENCES
 
 EXTRACTED = {"html", "pdf", "docx", "pptx", "xlsx", "epub", "eml", "mbox", "maildir", "rtf", "xml"}
-EXTRACTED |= {"odt", "ods", "odp", "json", "jsonl", "csv", "tsv", "ipynb"}
+EXTRACTED |= {"odt", "ods", "odp", "json", "jsonl", "csv", "tsv", "ipynb", "ics", "vcf", "canvas"}
 """Formats whose text is not the file's own: their passages have no line number."""
 
 HELD = ("indexed", "updated", "unchanged")

@@ -53,6 +53,11 @@ SHOWN = "Your parcel with the copper kettle leaves on Thursday.\n\nKettle\t39.90
         ),
         (multipart("alternative", (PLAIN, "Come."), (CALENDAR, EVENT)), f"Come.\n\n{BUDGET}", ()),
         (multipart("mixed", (PLAIN, "Come."), (CALENDAR, EVENT)), f"Come.\n\n{BUDGET}", ()),
+        (
+            multipart("mixed", (CALENDAR, EVENT), ("Content-Type: application/ics; name=invite.ics", EVENT)),
+            BUDGET,
+            (),
+        ),
         (multipart("mixed", (PLAIN, "Come."), (PDF, "x")), "Come.", (Code.FILES_INSIDE(1, "a.bin"),)),
         (
             multipart(
