@@ -188,6 +188,10 @@ SENTENCES: list[tuple[Reason, str]] = [
         Code.FRONT_MATTER_BROKEN("YAML", "mapping values are not allowed here"),
         "its front matter is not read, because it is not valid YAML (mapping values are not allowed here): repair it",
     ),
+    (
+        Code.HIDDEN_WORDS("1,200"),
+        "1,200 words that the page hides are left out: no heading or button of the page opens them",
+    ),
     (Code.XFA_FORM(), "its fields are not read, because it is an XFA form: print it into a new PDF"),
     (
         Code.UNBROKEN_LEFT_OUT("40"),
