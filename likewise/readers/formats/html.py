@@ -3,8 +3,8 @@
 A row of a table is a line, headings begin sections. Navigation is what the page itself declares to be navigation; no
 heuristic looks for "the main text", because such heuristics lose tables, lists and the ends of pages.
 
-resiliparse 2.0 is ten times as fast, but loses 2,493 of the 191,441 words of 68 pages of Rust's documentation, such as all
-programs in a `<figure>`. This file loses none.
+resiliparse 2.0 is ten times as fast, but loses 2,493 of the 191,441 words of 68 pages of Rust's documentation, such as
+all programs in a `<figure>`. This file loses none.
 
 Before the page is written, `html_arrangement.py` makes its tree what a person sees: shadow roots, opened blocks, ruby.
 """

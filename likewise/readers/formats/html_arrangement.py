@@ -68,18 +68,20 @@ def open_hidden_blocks(body: Any) -> None:
     for element in body.iter():
         for attribute in _CONTROLLING:
             value = element.get(attribute, "")
-            for name in _NAME.findall(value) if attribute != "href" or value.startswith("#") else ():
+            for name in _NAME.findall(value.partition("#")[2] if attribute == "href" else value):
                 openers[name].append(element)
         if element.get("id") and _opens(element):
             labels[element.get("id")] = element
     opened: dict[Any, Any] = {}
     for element in hidden:
         named = [*openers.get(element.get("id"), ()), labels.get(element.get("aria-labelledby"))]
-        candidates = [*named, _opener_before(element, opened) if element.tag in BLOCKS else None]
+        before = _opener_before(element, opened) if element.tag in BLOCKS else None
+        candidates = [*named, before]
         opener = next((each for each in candidates if each is not None and element not in _with_above(each)), None)
         if (opener is None and element.get("role") != "tabpanel") or is_all_links(element):
             continue
-        opened[element] = opener
+        if opener is before:
+            opened[element] = opener
         element.attrib.pop("hidden", None)
         element.set("style", "")
         element.set("open", "")
@@ -122,6 +124,8 @@ def move_readings(body: Any) -> None:
         end = _AFTER_BASE.match(tail).end()  # type: ignore[union-attr]
         following = ruby.getnext()
         if end == len(tail) and following is not None and following.tag == "ruby":
+            if readings and tail.strip():
+                readings[-1] += "、"
             continue
         if readings:
             ruby.tail = f"{tail[:end].rstrip()} ({' '.join(readings)}){tail[end:]}"

@@ -67,6 +67,7 @@ def test_shadow_roots_are_in_their_place(page: str, text: str) -> None:
             "<table><tr onclick='f()'><td>Q</td><td>1</td></tr><tr hidden><td>A</td><td>2</td></tr></table>",
             "Q\t1\nA\t2",
         ),
+        ("<a href='c.xhtml#n'>1</a><aside id=n hidden>A</aside><div hidden>B</div>", "1\n\nA"),
         ("<button>Menu</button><ul hidden><li><a>Home</a></li></ul><p>x</p>", "x"),
         ("<p>x</p><div hidden>A</div><dialog><h2 id=t>T</h2>B</dialog>", "x"),
     ],
@@ -86,7 +87,7 @@ def test_hidden_words_that_stay_out_are_counted(collect: Collect, tmp_path: Path
     [
         ("<ruby>東<rp>(</rp><rt>とう</rt><rp>)</rp>京<rt>きょう</rt></ruby>の寺", "東京の (とうきょう)寺"),
         ("<ruby>東<rt>とう</rt></ruby>\n<ruby>京<rt>きょう</rt></ruby>", "東京 (とうきょう)"),
-        ("<ruby>取<rt>と</rt></ruby>り<ruby>扱<rt>あつか</rt></ruby>い、", "取り扱い (とあつか)、"),
+        ("<ruby>取<rt>と</rt></ruby>り<ruby>扱<rt>あつか</rt></ruby>い、", "取り扱い (と、あつか)、"),
         ("<ruby>北京<rp>(<rt>Běijīng<rp>)</ruby> 好", "北京 (Běijīng)好"),
         ("<ruby><rb>東</rb><rb>京</rb><rtc><rt>とう</rt><rt>きょう</rt></rtc></ruby>", "東京 (とうきょう)"),
         ("<ruby><ruby>東京<rt>とうきょう</rt></ruby><rt>capital</rt></ruby>", "東京 (とうきょう capital)"),
