@@ -112,7 +112,7 @@ def _any_of(words: Iterable[str]) -> re.Pattern[str]:
 
     There a word may go on in the next line. Its white space is one space.
     """
-    longest_first = sorted({" ".join(word.split()) for word in words}, key=len, reverse=True)
+    longest_first = sorted({" ".join(word.split()) for word in words} - {""}, key=len, reverse=True)
     free = [re.escape(word) for word in longest_first if re.match(f"[{UNSPACED}]", word)]
     whole = [rf"(?<!\w){re.escape(word)}(?!\w)" for word in longest_first if not re.match(f"[{UNSPACED}]", word)]
     return re.compile("|".join([*whole, *free]) or r"(?!)")

@@ -21,6 +21,11 @@ def test_the_words_are_marked_whole_and_in_scripts_without_spaces_anywhere() -> 
     assert marked("the cat is on it", "") == []
 
 
+def test_a_word_that_goes_on_in_the_next_line_is_marked() -> None:
+    found = snippet("我们在北\n京", ["北\n京", " "])
+    assert [found.text[start:end] for start, end in found.marks] == ["北 京"]
+
+
 def test_a_short_passage_is_shown_whole_and_on_one_line() -> None:
     found = snippet("A heading\n=========\n\n  two   lines\nof text\n", ["nothing"])
     assert (found.text, found.marks) == ("A heading two lines of text", ())
