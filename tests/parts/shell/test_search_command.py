@@ -48,6 +48,19 @@ def test_hits_by_rank_score_title_place_and_passage(likewise: Callable[..., Any]
     assert said.err == ""
 
 
+def test_a_hit_whose_file_is_gone_says_so(likewise: Callable[..., Any], tmp_path: Path) -> None:
+    for name in ("tides.txt", "rocks.txt"):
+        (tmp_path / name).write_text(f"The moon and the {name}")
+    with Index.create(tmp_path / "x.index", dimensions=2) as index:
+        paths = [str(tmp_path / name) for name in ("tides.txt", "rocks.txt")]
+        index.add(
+            [Document(path, Path(path).read_text(), path=path) for path in paths], vectors=np.ones((2, 2), np.float32)
+        )
+    (tmp_path / "rocks.txt").unlink()
+    said = likewise("search", tmp_path / "x.index", "moon", "--mode", "words").succeeded()
+    assert [line.split("/")[-1] for line in said.out.splitlines()[1::4]] == ["tides.txt:1", "rocks.txt:1 (gone)"]
+
+
 def test_dates_are_compared_as_dates(likewise: Callable[..., Any], tmp_path: Path) -> None:
     now = datetime.now(UTC)
     written = {"a": "25-Sep-2000", "b": "Sept 26, 2000", "c": "2000/10/1", "d": "10/01/2000"}
