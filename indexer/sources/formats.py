@@ -305,7 +305,7 @@ def _format_seen(head: bytes, extension: str) -> Format | None:
     may_be_misnamed = _may_be_misnamed(extension)
     if is_html(head, whole=not may_be_misnamed):
         return HTML
-    if may_be_misnamed and head.lstrip().startswith(b"<?xml"):
+    if may_be_misnamed and FORMATS.get(extension) is not HTML and head.lstrip().startswith(b"<?xml"):
         return XML
     member = _PACKAGE_MEMBER.search(head) if may_be_misnamed else None
     return _PACKAGES[member[1]] if member else None

@@ -19,7 +19,7 @@ from indexer.sources.content import Assembly, Content, Unreadable
 from likewise.readers import archive
 from likewise.readers.formats import xlsx
 from likewise.readers.formats.number_formats import shown
-from likewise.readers.formats.office_parts import add_sheet
+from likewise.readers.formats.sheets import add_sheet
 
 
 def read(path: str) -> Content:
