@@ -148,10 +148,10 @@ def codec_of(label: str) -> str | None:
             return _SUPERSETS[name]
         try:
             codec = codecs.lookup(name)
+            b"a".decode(name, errors="replace")  # raises for codecs such as "rot13"
         except (LookupError, ValueError):
             continue
-        if _strict(b"", codec.name) is not None:  # a codec of text
-            return _SUPERSETS.get(codec.name, codec.name)
+        return _SUPERSETS.get(codec.name, codec.name)
     return None
 
 
@@ -168,8 +168,10 @@ def decode_labelled(data: bytes, label: str | None) -> Decoded:
     if codec in {None, "ascii"}:
         return decode_text(data, cookies=False) or _replaced(data, "cp1252" if codec else "utf-8")
     decoded = _replaced(data, codec)
-    beyond = sum(character > "\x7f" for character in decoded.text)
-    if 2 * decoded.text.count("\ufffd") > beyond and (found := decode_text(data, cookies=False)):
+    if decoded.notes and (text := _strict(data, "utf-8")) is not None:
+        return Decoded(text)
+    beyond = len(re.findall("[^\x00-\x7f]", decoded.text)) if decoded.notes else 0
+    if 2 * decoded.text.count("\ufffd") > beyond > 0 and (found := decode_text(data, cookies=False)):
         return found
     return decoded
 
@@ -217,13 +219,15 @@ def _guessed(data: bytes) -> Decoded | None:
     Lines of a file of Latin script that are UTF-8 are read as UTF-8. If no encoding fits, wrong bytes of UTF-8 become
     U+FFFD.
     """
-    lines = data.splitlines(keepends=True)
-    is_utf_8 = [_strict(line, "utf-8") is not None for line in lines]
+    has_utf_8 = re.search("[^\x00-\x7f\ud800-\udfff]", data.decode("utf-8", "surrogateescape"))
+    lines = data.splitlines(keepends=True) if has_utf_8 else []
+    is_utf_8 = [line.isascii() or _is_utf_8(line) for line in lines]
     others = b"".join(line for line, fits in zip(lines, is_utf_8, strict=True) if not fits)
     is_mixed = any(fits and not line.isascii() for line, fits in zip(lines, is_utf_8, strict=True))
-    encoding = None if is_mixed and _broken_utf8(others, 0.5) else guess(others)
-    if is_mixed and encoding and not _is_latin(_non_ascii_lines(others), encoding):
-        encoding, is_mixed = guess(data), False
+    encoding = None if is_mixed and _broken_utf8(others, 0.5) else guess(others if is_mixed else data)
+    if encoding and is_mixed:  # in other scripts, a few lines are UTF-8 by coincidence
+        is_mixed = _is_latin(_non_ascii_lines(others), encoding)
+        encoding = None if not is_mixed and _broken_utf8(data, 0.95) else encoding
     if encoding is None:
         return _replaced(data, "utf-8") if _broken_utf8(data, 0.75) else None
     parts = [(data, encoding)]
@@ -233,6 +237,14 @@ def _guessed(data: bytes) -> Decoded | None:
     guessed = (Code.ENCODING_GUESSED(encoding, f"{beyond:,}"),) if beyond < _FEW_BYTES else ()
     text = "".join(part.decode(codec, _REPLACE) for part, codec in parts)
     return None if _MIN_READ * text.count("\ufffd") > beyond else Decoded(text, (*guessed, *_unread(text, encoding)))
+
+
+def _is_utf_8(line: bytes) -> bool:
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _replaced(data: bytes, codec: str) -> Decoded:

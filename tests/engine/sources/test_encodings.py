@@ -27,6 +27,8 @@ from indexer.sources.encoding import decode_labelled, decode_text
         ("utf-16", "utf-8", "a page that says what it is not: ü"),
         ("utf-16", "utf-16", "wide"),
         ("gb2312", "utf-8-sig", "新闻"),
+        ("gb2312", "utf-8", "我们的中文页面"),
+        ("rot13", "utf-8", "no encoding of text: ü"),
     ],
 )
 def test_a_label_stands_for_its_superset(label: str, encoding: str, text: str) -> None:
@@ -68,6 +70,11 @@ def test_one_line_in_another_encoding() -> None:
     assert decoded is not None
     assert decoded.text == "mit Brücke\nmit Größe\n"
     assert decoded.notes[0].arguments == ("cp1252", "2")
+
+
+def test_lines_that_are_utf_8_by_coincidence() -> None:
+    text = "我们的中文页面很好看。\n" * 40 + "联通\n"  # its bytes are UTF-8 too
+    assert decode_text(text.encode("gbk")) == (text, ())
 
 
 def test_characters_that_do_not_fit_the_label_are_counted() -> None:
