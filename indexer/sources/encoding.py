@@ -51,6 +51,7 @@ _ESCAPED_JAPANESE = re.compile(rb"\x1b(?:\$[@B]|\$\([DOPQ]|\([IJ])")
 _ESCAPED_KOREAN = re.compile(rb"\x1b\$\)C")
 _VENDOR_ROWS, _REPLACE = "likewise.vendor-rows", "likewise.replace"  # names of error handlers
 
+_ASCII = bytes(range(128))
 _FEW_BYTES = 200
 """Minimum bytes beyond ASCII that decide a guess without a note."""
 
@@ -170,7 +171,7 @@ def decode_labelled(data: bytes, label: str | None) -> Decoded:
     decoded = _replaced(data, codec)
     if decoded.notes and (text := _strict(data, "utf-8")) is not None:
         return Decoded(text)
-    beyond = len(re.findall("[^\x00-\x7f]", decoded.text)) if decoded.notes else 0
+    beyond = len(decoded.text) - len(decoded.text.encode("ascii", "ignore")) if decoded.notes else 0
     if 2 * decoded.text.count("\ufffd") > beyond > 0 and (found := decode_text(data, cookies=False)):
         return found
     return decoded
@@ -233,7 +234,7 @@ def _guessed(data: bytes) -> Decoded | None:
     parts = [(data, encoding)]
     if is_mixed:
         parts = [(line, "utf-8" if fits else encoding) for line, fits in zip(lines, is_utf_8, strict=True)]
-    beyond = len(_BEYOND.findall(others if is_mixed else data))
+    beyond = len((others if is_mixed else data).translate(None, _ASCII))
     guessed = (Code.ENCODING_GUESSED(encoding, f"{beyond:,}"),) if beyond < _FEW_BYTES else ()
     text = "".join(part.decode(codec, _REPLACE) for part, codec in parts)
     return None if _MIN_READ * text.count("\ufffd") > beyond else Decoded(text, (*guessed, *_unread(text, encoding)))
