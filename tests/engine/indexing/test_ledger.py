@@ -138,6 +138,7 @@ SENTENCES: list[tuple[Reason, str]] = [
     (Code.NO_CHAPTER("two.xhtml"), "damaged: its chapter two.xhtml is not in it"),
     (Code.NO_MAIL_HEADERS(), "damaged: no e-mail headers"),
     (Code.WRONG_MAIL_ENCODING("utf-8"), "damaged: not valid utf-8"),
+    (Code.NO_CONTENT_LINES(), "damaged: no line of a calendar or contact"),
     (Code.HTML_CUT_OFF("1", "x"), "damaged: read as far as line 1 (x)"),
     (Code.NO_OPENDOCUMENT_BODY(), "damaged: no OpenDocument body in it"),
     (Code.NO_OPENDOCUMENT_CONTENT(), "damaged: no OpenDocument content in it"),
@@ -198,6 +199,10 @@ SENTENCES: list[tuple[Reason, str]] = [
         "40 % of its text is stretches of over 2,000 characters without a space, which are not embedded",
     ),
     (
+        Code.MEMBERS_BESIDE("x"),
+        "x beside its list of records is not read: make it a record, or a file of its own",
+    ),
+    (
         Code.REPEATED_MEMBER('"year"'),
         'an object in it has "year" more than once, and the last value was read: remove the others',
     ),
@@ -205,6 +210,7 @@ SENTENCES: list[tuple[Reason, str]] = [
         Code.NUMBERS_WITHOUT_FORMATS(),
         "numbers without their formats: save it as .xlsx to have them as they are shown",
     ),
+    (Code.NUL_LEFT_OUT(), "its NUL characters are left out, which no text has"),
     (
         Code.FORMULAS_WITHOUT_VALUE("2 formulas"),
         "2 formulas without a stored value are not read: open it in a spreadsheet program, and save it",
