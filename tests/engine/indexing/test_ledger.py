@@ -210,7 +210,6 @@ SENTENCES: list[tuple[Reason, str]] = [
         Code.NUMBERS_WITHOUT_FORMATS(),
         "numbers without their formats: save it as .xlsx to have them as they are shown",
     ),
-    (Code.NUL_LEFT_OUT(), "its NUL characters are left out, which no text has"),
     (
         Code.FORMULAS_WITHOUT_VALUE("2 formulas"),
         "2 formulas without a stored value are not read: open it in a spreadsheet program, and save it",

@@ -275,8 +275,8 @@ def test_what_cannot_be_run_is_refused(tmp_path: Path, make: Make) -> None:
             'likewise reads these files itself: name its format "pdf" for files without text',
         ),
         (".md", (program, "{file}"), "likewise reads these files itself: leave it out"),
-        (".PNG", (program, "{file}"), 'give an extension in lower case such as ".png", or one of docx, eml'),
-        ("png", (program, "{file}"), 'give an extension in lower case such as ".png", or one of docx, eml'),
+        (".PNG", (program, "{file}"), 'give an extension in lower case such as ".png", or one of canvas, docx, eml'),
+        ("png", (program, "{file}"), 'give an extension in lower case such as ".png", or one of canvas, docx, eml'),
     ):
         with pytest.raises(BadInput) as raised:
             ExtractorProgram(kind, command)
