@@ -171,12 +171,12 @@ def reason_not_to_read(path: str, *, binary: bool) -> Reason:
 
 
 READER_VERSIONS: dict[str, int] = {
-    "csv": 2,
     "docx": 2,
     "eml": 2,
+    "epub": 2,
     "html": 2,
+    "ipynb": 2,
     "json": 2,
-    "jsonl": 2,
     "latex": 2,
     "maildir": 2,
     "mbox": 2,
@@ -187,7 +187,6 @@ READER_VERSIONS: dict[str, int] = {
     "pptx": 2,
     "rtf": 2,
     "text": 2,
-    "tsv": 2,
     "xlsx": 2,
     "xml": 2,
 }
