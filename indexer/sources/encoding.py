@@ -222,7 +222,7 @@ def _guessed(data: bytes) -> Decoded | None:
     """
     has_utf_8 = re.search("[^\x00-\x7f\ud800-\udfff]", data.decode("utf-8", "surrogateescape"))
     lines = data.splitlines(keepends=True) if has_utf_8 else []
-    is_utf_8 = [line.isascii() or _is_utf_8(line) for line in lines]
+    is_utf_8 = [line.isascii() or _strict(line, "utf-8") is not None for line in lines]
     others = b"".join(line for line, fits in zip(lines, is_utf_8, strict=True) if not fits)
     is_mixed = any(fits and not line.isascii() for line, fits in zip(lines, is_utf_8, strict=True))
     encoding = None if is_mixed and _broken_utf8(others, 0.5) else guess(others if is_mixed else data)
@@ -240,14 +240,6 @@ def _guessed(data: bytes) -> Decoded | None:
     return None if _MIN_READ * text.count("\ufffd") > beyond else Decoded(text, (*guessed, *_unread(text, encoding)))
 
 
-def _is_utf_8(line: bytes) -> bool:
-    try:
-        line.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
 def _replaced(data: bytes, codec: str) -> Decoded:
     """Return the text with U+FFFD for what cannot be read, and their number in a note."""
     if (text := _strict(data, codec)) is not None:
@@ -257,7 +249,7 @@ def _replaced(data: bytes, codec: str) -> Decoded:
 
 
 def _unread(text: str, codec: str) -> tuple[Reason, ...]:
-    count = text.count("�")
+    count = text.count("\ufffd")
     return (Code.CHARACTERS_UNREAD(f"{count:,}", codec),) if count else ()
 
 

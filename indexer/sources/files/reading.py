@@ -266,9 +266,8 @@ def _decode(data: bytes, path: str, format_: Format) -> Content:
     Raises:
         Skip, Unreadable: see content.py.
     """
-    decoded = decode_text(
-        data, cookies=format_ not in (MARKDOWN, RST)
-    )  # in Markdown "# Encoding: of names" is a heading
+    # In Markdown "# Encoding: of names" is a heading.
+    decoded = decode_text(data, cookies=format_ not in (MARKDOWN, RST))
     if decoded is None:
         raise Unreadable(undecodable(data))
     text = decoded.text

@@ -198,7 +198,7 @@ class OfficePackage:
         try:
             return self._zip.read(self._members[part])
         except archive.DAMAGED as error:
-            self._damaged[part] = str(error)
+            self.note_damage(part, str(error))
             return None
 
     def xml(self, part: str) -> Any:
@@ -213,7 +213,7 @@ class OfficePackage:
         try:
             root = xml.parse(data)
         except etree.XMLSyntaxError as error:
-            self._damaged[part] = error.msg
+            self.note_damage(part, error.msg)
             root = xml.parse(data, recover=True)
         if root is None:
             return None
