@@ -14,7 +14,7 @@ from pathlib import Path
 
 from indexer.ledger import Code, Reason
 from indexer.sources.content import Assembly, Content, Skip, Unreadable
-from indexer.sources.encoding import decode, marked_encoding, undecodable
+from indexer.sources.encoding import decode, decode_labelled, marked_encoding, undecodable
 from likewise.readers.formats import html
 
 _LINE = re.compile(r'([\w.-]+)((?:;[^:;"]*(?:"[^"]*"[^:;"]*)*)*):(.*)', re.DOTALL)
@@ -141,11 +141,7 @@ def _unfolded(data: bytes) -> Iterator[bytes]:
 
 
 def _quoted_printable(value: str, charset: re.Match[str] | None) -> str:
-    data = quopri.decodestring(value.encode())
-    try:
-        return data.decode(charset[1] if charset else "utf-8")
-    except (LookupError, ValueError):
-        return decode(data, cookies=False) or data.decode("utf-8", "replace")
+    return decode_labelled(quopri.decodestring(value.encode()), charset[1] if charset else "utf-8").text
 
 
 def _shown(each: _Property) -> str:
