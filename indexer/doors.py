@@ -17,7 +17,7 @@ from typing import Any, Literal
 from indexer.errors import BadInput, to_install
 
 Group = Literal["commands", "encoders", "engines", "parts", "readers"]
-"""What a door gives.
+"""The groups of doors, each with what its doors give.
 
 * `commands`: click commands, by name.
 * `encoders`: loaders of encoders, by the scheme of a model's name.

@@ -1,6 +1,6 @@
 """Kinds of models: what loads a model whose name begins with a scheme, SCHEME://.
 
-A name without a scheme is a folder or a model on the hub, which load.py loads. Loaders come from parts of likewise, and
+A name without a scheme is a folder or a model on the hub: load.py loads it. Loaders come from parts of likewise, and
 from packages of others by the entry point `likewise.encoders`.
 """
 

@@ -38,7 +38,7 @@ PROBE = (
     "The lighthouse keeper counted 47 ships before dawn; each carried letters, spices and one quiet rumour about the "
     "new harbour tax."
 )
-"""The text whose vector an index records, and by which two machines compare their models. It must never change, or
+"""An index records the vector of this text, and two machines compare their models by it. The text must never change:
 every index behind an endpoint would be refused."""
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)

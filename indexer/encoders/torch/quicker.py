@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class Speed(Protocol):
-    """What the part gives to encoders. The vectors are those of torch: their cosines are at least .9995."""
+    """Quicker ways for encoders. Their vectors have cosines of at least .9995 with those of torch."""
 
     def transformer(self, folder: Path, dtype: torch.dtype) -> Transformer | None:
-        """Return the transformer in a folder, which computes on a CPU; None if its architecture is not known."""
+        """Load the transformer of a folder for a CPU; None if its architecture is not known."""
 
     def quicken(self, cross_encoder: Any, dtype: torch.dtype) -> None:
         """Compute the hidden states of a CrossEncoder of sentence-transformers on a CPU in this precision, if its
@@ -32,7 +32,7 @@ class Speed(Protocol):
         """Return the other runtime for many documents on a CPU.
 
         Args:
-            precision: the requested precision, which may be `auto`.
+            precision: the requested precision, or `auto`.
         """
 
     def for_documents(self, encoder: Encoder, *, listener: Listener) -> Encoder:
