@@ -299,7 +299,9 @@ def test_hits_are_those_of_brute_force(
         assert (hits.matched, len(hits)) == (expected.matched, len(families)), query
         assert [(hit.uri, hit.start) for hit in hits] == [family[0] for family in families], query
         scores = [expected.scores[family[0]] for family in families]
-        assert [hit.score for hit in hits] == pytest.approx(scores, abs=2e-5), query
+        # BM25 is rounded to four digits, by the index and by the oracle: a score between two of them may go either way.
+        step = 1.1e-4 if query.ranked_by == "words" else 2e-5
+        assert [hit.score for hit in hits] == pytest.approx(scores, abs=step), query
         assert hits.exact or query.mode == "hybrid", query
         undated = f"{expected.undated} document"
         assert any(undated in note for note in hits.notes if "newer" in note) == (expected.undated > 0), query
