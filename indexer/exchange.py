@@ -25,12 +25,14 @@ class Embedded:
         vectors: (passages, dimensions).
         recipe: identity of the recipe that made them; empty for the user's own vectors.
         failure: how the workers ended that tried to embed it; there are no passages then. Empty for others.
+        too_long: characters of a passage that the model finds too long; there are no passages then. 0 for others.
     """
 
     spans: tuple[Span, ...]
     vectors: Vector
     recipe: str = ""
     failure: str = ""
+    too_long: int = 0
 
 
 def to_record(document: Document, embedded: Embedded | None) -> dict[str, Any]:

@@ -41,6 +41,10 @@ class Code(Enum):
     UNREADABLE = "no text that the model can read"
     """Another model may have the document."""
     ENDS_WORKERS = "embedding it ended each worker that tried ({}): split it, or index it without workers"
+    TOO_LONG = (
+        "the model finds a passage of {} characters too long: raise the limit of its server, or rebuild with fewer "
+        "tokens per passage"
+    )
     NO_VECTOR = 'has no "vector", and the index has no model to embed it with'
 
     # Files and folders that are not opened.

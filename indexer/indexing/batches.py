@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from indexer.encoders.recipes.recipe import Recipe
 from indexer.errors import BadInput, RecipeMismatch
 from indexer.exchange import Embedded
-from indexer.ledger import Code
+from indexer.ledger import Code, Reason
 from indexer.records import OPTIONAL, Document, Section, Span, Vector
 from indexer.settings import Meaning
 from indexer.stores.fields.flatten import scalars
@@ -94,7 +94,7 @@ class Prepared:
         empty: uris of documents whose text has no token that the model reads.
         compared_with: hashes of the documents in the index at the time of comparison, by uri.
         notes: facts from the encoder that the caller should know.
-        failed: how the workers ended that tried to embed a document, by uri.
+        failed: why a document could not be embedded, by uri.
     """
 
     work: tuple[EmbeddedDocument, ...]
@@ -102,7 +102,7 @@ class Prepared:
     empty: tuple[str, ...]
     compared_with: Mapping[str, Hashes]
     notes: tuple[str, ...] = ()
-    failed: Mapping[str, str] = field(default_factory=dict)
+    failed: Mapping[str, Reason] = field(default_factory=dict)
 
     def states(self) -> dict[str, Literal["indexed", "updated", "unchanged", "skipped", "failed"]]:
         """Return the state of each uri for the ledger, once this is committed."""
@@ -336,7 +336,7 @@ def finish(pending: Pending, recipe: Recipe | None, dimensions: int) -> Prepared
     passages = iter(results)
     work: list[EmbeddedDocument] = []
     empty: list[str] = []
-    failed: dict[str, str] = {}
+    failed: dict[str, Reason] = {}
     for item in pending.changed:
         if item.action == "rewrite":
             work.append(EmbeddedDocument(item.document, item.hashes))
@@ -345,7 +345,9 @@ def finish(pending: Pending, recipe: Recipe | None, dimensions: int) -> Prepared
         if embedded.spans:
             work.append(EmbeddedDocument(item.document, item.hashes, embedded.spans, embedded.vectors))
         elif embedded.failure:
-            failed[item.document.uri] = embedded.failure
+            failed[item.document.uri] = Code.ENDS_WORKERS(embedded.failure)
+        elif embedded.too_long:
+            failed[item.document.uri] = Code.TOO_LONG(f"{embedded.too_long:,}")
         else:
             empty.append(item.document.uri)
     return Prepared(tuple(work), pending.unchanged, tuple(empty), pending.compared_with, pending.notes, failed)
@@ -355,7 +357,7 @@ def refuse_unembedded(prepared: Prepared, *, empty: bool = False) -> None:
     """Raise BadInput if a document could not be embedded; `empty` allows documents without text that the model
     reads."""
     for uri, reason in prepared.failed.items():
-        raise BadInput(f"{uri}: {Code.ENDS_WORKERS(reason).text()}")
+        raise BadInput(f"{uri}: {reason.text()}")
     if prepared.empty and not empty:
         raise BadInput(f"{prepared.empty[0]}: has no text that the model can read")
 

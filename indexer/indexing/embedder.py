@@ -71,7 +71,7 @@ class Embedder:
         self.recipe, self.passages = recipe, passages
         self.runtime = runtime or Runtime()
         self.notes: tuple[str, ...] = ()
-        self._embedding = Embedding(passages)
+        self._embedding = Embedding(recipe, passages)
 
     @property
     def encoder(self) -> Encoder:
@@ -81,7 +81,7 @@ class Embedder:
     def embed(self, documents: Iterable[Document] | Document) -> list[Embedded]:
         """Return the passages of each document with unit vectors, float32 (passages, dimensions).
 
-        A document without text that the model reads has no passages.
+        A document without text that the model reads has no passages, nor has one that is `too_long`.
 
         Raises:
             BadInput: a document that no index can store.
@@ -96,7 +96,7 @@ class Embedder:
     def _embed(self, documents: Sequence[Document]) -> list[Embedded]:
         embedded, notes = self._embedding.embed(self.encoder, documents)
         self.notes = tuple(dict.fromkeys((*self.notes, *notes)))
-        return [Embedded(spans, vectors, self.recipe.identity) for spans, vectors in embedded]
+        return embedded
 
     def probe(self) -> Vector:
         """Return the unit vector of a fixed text (dimensions,), by which two machines compare their models."""

@@ -23,6 +23,7 @@ from indexer.encoders.registry import KnownModels
 from indexer.encoders.tokens.batching import watching
 from indexer.encoders.torch.quicker import Speed
 from indexer.errors import BadInput, NothingKnown, TextTooLong
+from indexer.exchange import Embedded
 from indexer.indexing.new_index import NewIndex
 from indexer.listener import SILENT, Collecting, Listener
 from indexer.passages.cut import (
@@ -33,7 +34,7 @@ from indexer.passages.cut import (
     embedded_texts,
     whole_number,
 )
-from indexer.records import Document, Span, Vector
+from indexer.records import Document, Span
 from indexer.settings import Settings
 from indexer.stores.words.analysis import is_auto
 
@@ -61,8 +62,10 @@ class Embedding:
             Vectors from the cache do not count.
     """
 
-    def __init__(self, settings: PassageSettings) -> None:
+    def __init__(self, recipe: Recipe, settings: PassageSettings) -> None:
+        """Take the recipe and the passage settings of an index."""
         self.speed: float | None = None
+        self._recipe = recipe
         self._settings = settings
         self._slack = 0
         self._override_told = False
@@ -74,7 +77,7 @@ class Embedding:
         *,
         cached: Callable[[Encoder, Ready], Encoder] = lambda encoder, ready: ready(encoder),
         listener: Listener = SILENT,
-    ) -> tuple[list[tuple[tuple[Span, ...], Vector]], tuple[str, ...]]:
+    ) -> tuple[list[Embedded], tuple[str, ...]]:
         """Return the passages of each document with their vectors (passages, dimensions), and notes.
 
         All passages are encoded together. One note reports that the requested or chosen runtime cannot be used.
@@ -85,18 +88,21 @@ class Embedding:
             listener: receives the number of passages after each batch of the model.
 
         Returns:
-            One pair per document. A passage whose tokens the model does not know is left out.
+            One item per document. A passage whose tokens the model does not know is left out. A document is `too_long`
+            if the model finds a passage too long even after it was cut shorter.
 
         Raises:
             NothingKnown: the model knows no token of any passage, nor of a plain sentence.
-            TextTooLong: the tokenizer makes far more tokens of prefix and passage together than of each alone.
         """
         if not documents:
             return [], ()
         notes = Collecting()
         unreadable: set[str] = set()
+        too_long: dict[int, int] = {}
+        slack = self._slack
         while True:
             spans = cut(documents, encoder, self._settings, self._slack)
+            spans = [[] if number in too_long else own for number, own in enumerate(spans)]
             if unreadable:
                 spans = _without(unreadable, documents, spans)
             texts = _texts(documents, spans)
@@ -114,12 +120,19 @@ class Embedding:
                 unreadable.update(texts[index] for index in error.texts)
             except TextTooLong as error:
                 # Some tokenizers read prefix and passage, joined, as a token or two more than the two apart.
-                if self._slack >= self._settings.max_tokens // 4:
-                    raise
-                self._slack += error.tokens - error.limit
-        ends = np.cumsum([len(document_spans) for document_spans in spans])[:-1]
-        rows_of = zip(spans, np.split(vectors, ends), strict=True)
-        return [(tuple(document_spans), rows) for document_spans, rows in rows_of], tuple(notes.texts)
+                if self._slack < self._settings.max_tokens // 4:
+                    self._slack += error.tokens - error.limit
+                    continue
+                # The server of the model reads less than its user has said. Other documents are not cut shorter for it.
+                ends = np.cumsum([len(own) for own in spans])
+                too_long[int(np.searchsorted(ends, error.index, "right"))] = len(texts[error.index])
+                self._slack = slack
+        rows_of = np.split(vectors, np.cumsum([len(own) for own in spans])[:-1])
+        embedded = [
+            Embedded(tuple(own), rows, self._recipe.identity, too_long=too_long.get(number, 0))
+            for number, (own, rows) in enumerate(zip(spans, rows_of, strict=True))
+        ]
+        return embedded, tuple(notes.texts)
 
     def timed(self, documents: Sequence[Document]) -> Callable[[object], None]:
         """Return a function that is called when workers have embedded these documents, and measures their speed."""

@@ -23,7 +23,7 @@ class IndexEmbedding:
 
     def __init__(self, embedder: Embedder, encoder: Encoder | None, context: Context) -> None:
         """Take the encoder of the index's recipe; None loads it when it is needed."""
-        self.embedder, self.here = embedder, Embedding(embedder.passages)
+        self.embedder, self.here = embedder, Embedding(embedder.recipe, embedder.passages)
         self._encoder, self._context = encoder, context
         self._workers: Workers | None = None
 
@@ -59,9 +59,9 @@ class IndexEmbedding:
             future = workers.submit(documents)
             future.add_done_callback(self.here.timed(documents))
             return future, (), True
-        rows, notes = self.here.embed(
+        embedded, notes = self.here.embed(
             self.encoder, documents, cached=self._context.cached, listener=self._context.listener
         )
         future = Future[list[Embedded]]()
-        future.set_result([Embedded(spans, vectors, self.embedder.recipe.identity) for spans, vectors in rows])
+        future.set_result(embedded)
         return future, notes, False

@@ -278,7 +278,7 @@ class _Commits:
         seen.notes |= dict.fromkeys(prepared.notes)
         states, work = prepared.states(), prepared.work
         reasons = {uri: Code.UNREADABLE() for uri in prepared.empty}
-        reasons |= {uri: Code.ENDS_WORKERS(reason) for uri, reason in prepared.failed.items()}
+        reasons |= prepared.failed
         rows = [
             self.row(entry, states[uri], reasons.get(uri, entry.reason))
             for uri, (_, _, entry) in batch.documents.items()

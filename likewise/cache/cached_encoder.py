@@ -10,7 +10,7 @@ from indexer.encoders import Encoder, Role
 from indexer.encoders.machine.hardware import Precision
 from indexer.encoders.recipes.port import Tokenizing, of_role
 from indexer.encoders.tokens.batching import tell
-from indexer.errors import NothingKnown
+from indexer.errors import NothingKnown, TextTooLong
 from indexer.records import Vector
 from indexer.stores.vectors import from_blobs, to_blobs
 from likewise.cache.vector_cache import VectorCache
@@ -58,6 +58,8 @@ class CachedEncoder(Tokenizing):
                 vectors = self._ready(self._encoder).encode([texts[index] for index in order], role, truncate)
             except NothingKnown as error:
                 raise NothingKnown([order[place] for place in error.texts], self.recipe.model) from error
+            except TextTooLong as error:
+                raise TextTooLong(order[error.index], error.tokens, error.limit) from error
             new = {keys[index]: blob for index, blob in zip(order, to_blobs(vectors), strict=True)}
             self._cache.put(new)
             blobs |= new

@@ -10,6 +10,7 @@ import binascii
 import json
 import os
 import random
+import re
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -48,6 +49,13 @@ _BUSY_STATUSES = frozenset({429, 503})
 """Statuses of a busy server. These retries are not counted: only the deadline ends them."""
 _REJECTING = frozenset({400, 413, 422})
 """Statuses with which servers refuse texts that are too long or too many."""
+_TOO_LONG = re.compile(
+    r"(?=.*\b(?:input|inputs|text|prompt|request|tokens|length|context (?:size|window)|batch size)\b)"
+    r"(?=.*(?:too (?:large|long|big|many)|exceed|larger|longer|maximum|less than|overflow))"
+    r"(?!.*(?:memory|deadline|time|quota|rate|requests))",
+    re.IGNORECASE,
+)
+"""Explanations of an internal error (500) that name the length of a text. llama.cpp and Ollama refuse long texts so."""
 
 
 class Rejected(ModelError):
@@ -121,7 +129,7 @@ class Endpoint:
                     response.release_conn()
                 finally:
                     response.close()  # A connection with a part of an answer in it must not be used again.
-                if response.status not in _PASSING:
+                if response.status not in _PASSING or _is_refusal(response.status, data):
                     return response.status, response.headers, data, failed
                 errors_left -= response.status not in _BUSY_STATUSES
                 pause = _retry_after(response)
@@ -168,7 +176,8 @@ class Endpoint:
 
     def _value(self, status: int, headers: Mapping[str, str], data: bytes, attempts: int) -> Any:
         """Return the value of an answer's JSON. Raises an error for any status but 200."""
-        if status in _PASSING:
+        is_refusal = _is_refusal(status, data)
+        if status in _PASSING and not is_refusal:
             advice = _BUSY if status in _BUSY_STATUSES else _LOG
             raise self._unavailable(f"answers {status}: {_message(data)}", attempts, advice)
         if 300 <= status < 400:
@@ -183,7 +192,7 @@ class Endpoint:
                 f"the endpoint {self.address.url} {wrong} {KEY_VARIABLE} ({status}: {_message(data)}): set that "
                 "variable to your key"
             )
-        if status in _REJECTING:
+        if is_refusal:
             answer = _message(data)
             raise Rejected(f"the endpoint {self.address.url} rejects the texts ({status}: {answer})", answer)
         if status != 200:
@@ -214,6 +223,11 @@ _START = "start it there, or check the address, and try again; what was committe
 _SLOW = "it may be loading the model or be busy: try again later; what was committed is kept"
 _BUSY = "it is busy or limits requests: try again later; what was committed is kept"
 _LOG = "its own log says why; what was committed is kept"
+
+
+def _is_refusal(status: int, data: bytes) -> bool:
+    """Return whether an answer refuses the texts of a request, which would be refused again."""
+    return status in _REJECTING or (status == 500 and _TOO_LONG.match(_message(data)) is not None)
 
 
 def _retry_after(response: urllib3.BaseHTTPResponse) -> float:
@@ -281,6 +295,8 @@ def _row(embedding: Any) -> Vector:
             raise ValueError(f"base64 that cannot be read: {error}") from error
     if not isinstance(embedding, list):
         raise TypeError("an embedding is not a list of numbers")
+    if embedding and isinstance(embedding[0], list):
+        raise TypeError("a list of vectors for a text: start the server with pooling")
     with np.errstate(over="ignore"):  # A number beyond float32 becomes infinity, which is refused.
         # null and text become not-a-number or an error, and never a zero.
         return np.array(embedding, dtype=np.float64).astype(np.float32)

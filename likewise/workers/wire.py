@@ -71,7 +71,8 @@ def pack_embedded(embedded: Sequence[Embedded], notes: Sequence[str]) -> bytes:
     passages = [[astuple(span) for span in item.spans] for item in embedded]
     rows = [item.vectors for item in embedded if item.spans]
     recipe = embedded[0].recipe if embedded else ""
-    return pack({"recipe": recipe, "passages": passages, "notes": notes}, np.concatenate(rows) if rows else None)
+    message = {"recipe": recipe, "passages": passages, "too_long": [item.too_long for item in embedded], "notes": notes}
+    return pack(message, np.concatenate(rows) if rows else None)
 
 
 def unpack_embedded(message: dict[str, Any], numbers: Vector) -> list[Embedded]:
@@ -79,8 +80,8 @@ def unpack_embedded(message: dict[str, Any], numbers: Vector) -> list[Embedded]:
     counts = [len(spans) for spans in message["passages"]]
     rows = np.split(numbers.reshape(sum(counts), -1) if any(counts) else numbers.reshape(0, 0), np.cumsum(counts)[:-1])
     return [
-        Embedded(tuple(Span(*span) for span in spans), own, message["recipe"])
-        for spans, own in zip(message["passages"], rows, strict=True)
+        Embedded(tuple(Span(*span) for span in spans), own, message["recipe"], too_long=too_long)
+        for spans, own, too_long in zip(message["passages"], rows, message["too_long"], strict=True)
     ]
 
 

@@ -18,6 +18,11 @@ SENTENCES: list[tuple[Reason, str]] = [
         Code.ENDS_WORKERS("3"),
         "embedding it ended each worker that tried (3): split it, or index it without workers",
     ),
+    (
+        Code.TOO_LONG("2,400"),
+        "the model finds a passage of 2,400 characters too long: raise the limit of its server, or rebuild with fewer "
+        "tokens per passage",
+    ),
     (Code.NO_VECTOR(), 'has no "vector", and the index has no model to embed it with'),
     (Code.NAME_NOT_UTF_8(), "its name is not valid UTF-8: rename it"),
     (Code.CANNOT_BE_READ("Permission denied"), "cannot be read: Permission denied"),

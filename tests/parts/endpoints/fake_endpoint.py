@@ -32,6 +32,7 @@ class FakeEndpoint:
         answer: called with the number of a request (from 0) and the right answer; returns a status, headers and a body
             (an object becomes JSON, bytes stay as they are, pieces of an iterator are sent one by one).
         limit: words that the model reads; a longer text is refused, or cut if `cuts`.
+        refusal: status and body for a text over the limit.
         requests: the JSON of every request.
         keys: the Authorization header of every request.
     """
@@ -41,6 +42,7 @@ class FakeEndpoint:
     width: int = WIDTH
     limit: int = 10_000
     cuts: bool = False
+    refusal: tuple[int, Any] = (400, {"error": {"message": "this model's maximum context length is 512 tokens"}})
     most_texts: int = 10_000
     encoding: str = "float"
     honours_input_type: bool = False
@@ -70,7 +72,7 @@ class FakeEndpoint:
         if len(texts) > self.most_texts:
             return 422, {}, {"error": f"batch size {len(texts)} > maximum allowed batch size {self.most_texts}"}
         if not self.cuts and any(len(words_of(text)) > self.limit for text in texts):
-            return 400, {}, {"error": {"message": f"this model's maximum context length is {self.limit} tokens"}}
+            return self.refusal[0], {}, self.refusal[1]
         rows = [self.vector(text, request.get("input_type", "document")) for text in texts]
         data = [
             {

@@ -249,6 +249,59 @@ def test_a_text_that_the_server_finds_too_long_is_cut_again(fake: FakeEndpoint, 
     assert encoder.encode(["one two six ten " * 15], truncate=True).shape == (1, WIDTH)
 
 
+REFUSALS = {
+    "input (1205 tokens) is too large to process. increase the physical batch size (current batch size: 512)": 500,
+    "input is too large to process. increase the physical batch size": 500,
+    "input (900 tokens) is larger than the max context size (512 tokens). skipping": 500,
+    "the request exceeds the available context size. try increasing the context size": 500,
+    "the input length exceeds the context length": 500,
+    "Input validation error: `inputs` must have less than 512 tokens. Given: 900": 422,
+    "inputs must have less than 512 tokens. Given: 900": 413,
+    "This model's maximum context length is 512 tokens, however you requested 900": 400,
+    "text 0 has 900 tokens and the model reads 512": 400,
+}
+
+
+@pytest.mark.parametrize("reason", REFUSALS)
+def test_the_text_that_a_server_finds_too_long_is_named(fake: FakeEndpoint, reason: str, pauses: list[float]) -> None:
+    encoder = connected(fake)
+    fake.limit, fake.refusal = 40, (REFUSALS[reason], {"error": {"message": reason}})
+    with pytest.raises(TextTooLong) as error:
+        encoder.encode(["one two", "six ten " * 25, MOON])
+    assert (error.value.index, error.value.limit, pauses) == (1, 64, [])
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        *("CUDA out of memory: 512 tokens too large", "context deadline exceeded", "context canceled"),
+        *("too many requests", "failed to decode batch", "request timeout exceeded", "unexpected token < in JSON"),
+        "rate limit of tokens exceeded",
+    ],
+)
+def test_other_internal_errors_are_not_of_a_text(fake: FakeEndpoint, reason: str, pauses: list[float]) -> None:
+    encoder = connected(fake)
+    fake.limit, fake.refusal = 40, (500, {"error": reason})
+    with pytest.raises(EndpointUnavailable, match="answers 500"):
+        encoder.encode(["six ten " * 25])
+    assert len(pauses) == 4
+
+
+def test_a_document_that_the_server_finds_too_long_fails_alone(
+    fake: FakeEndpoint, tmp_path: Path, shell: Callable[..., SimpleNamespace]
+) -> None:
+    path, texts = tmp_path / "x.index", {"a": "one two", "b": "six ten " * 100, "c": MOON}
+    fake.limit, fake.refusal = 40, (500, {"error": {"message": next(iter(REFUSALS))}})
+    for name, text in texts.items():
+        (tmp_path / f"{name}.txt").write_text(text)
+    ran = shell("index", path, *sorted(tmp_path.glob("*.txt")), "--model", fake.address, "--max-tokens", "4000")
+    assert ran.code == 1
+    assert "the model finds a passage of 801 characters too long: raise the limit of its server" in ran.err
+    with Index.open(path) as index:
+        assert sorted(Path(document.uri).name for document in index) == ["a.txt", "c.txt"]
+        assert [(row.spans, row.too_long) for row in index.embedder.embed(Document("x", texts["b"]))] == [((), 799)]
+
+
 # what may pass, and what never does
 
 
@@ -327,6 +380,8 @@ def changed(**members: Any) -> Callable[[int, Any], tuple[int, dict[str, str], A
         (changed(embedding=[1.0] * 3), ModelError, "vectors of different widths"),
         (changed(embedding="%%%"), ModelError, "does not answer in the form of OpenAI"),
         (changed(embedding=7), ModelError, "does not answer in the form of OpenAI"),
+        (changed(embedding=[[1.0] * WIDTH] * 3), ModelError, "a list of vectors for a text"),
+        (changed(embedding=[[1.0] * WIDTH]), ModelError, "a list of vectors for a text"),
         (changed(index=1), ModelError, "which vector is for which text"),
         (changed(index=True), ModelError, "which vector is for which text"),
         (changed(embedding=[0.0] * WIDTH), NothingKnown, "a vector of zeros for text 0"),

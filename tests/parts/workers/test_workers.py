@@ -17,7 +17,7 @@ from opened import snapshot_of
 from postgres_server import new_address
 from word_encoder import WordEncoder
 
-from indexer import BadInput, Document, Embedded, Index, ModelError, RecipeMismatch, WorkersLost
+from indexer import BadInput, Document, Embedded, Index, ModelError, RecipeMismatch, TextTooLong, WorkersLost
 from indexer.indexing.context import Context
 from indexer.indexing.core import IndexCore
 from indexer.indexing.embedder import Embedder
@@ -279,6 +279,42 @@ def test_the_document_that_ends_workers_is_failed_and_all_others_are_indexed(
         )
     outcome, _ = a_run(address, encoder, source)
     assert (outcome.summary.indexed, outcome.summary.failed) == (1, 0)
+
+
+def test_a_document_that_the_model_finds_too_long_fails_alone_and_ends_no_worker(
+    tmp_path: Path, encoder: WordEncoder
+) -> None:
+    def refuse(texts: Sequence[str]) -> None:
+        for index, text in enumerate(texts):
+            if "endless" in text:
+                raise TextTooLong(index, 40, 32)
+
+    source = tmp_path / "source"
+    source.mkdir()
+    for name in ("a", "b", "c", "d"):
+        (source / f"{name}.txt").write_text("an endless text" if name in "bd" else f"a text of {name}")
+    encoder.ask = refuse
+    outcome, expected = a_run(tmp_path / "serial.index", encoder, source)
+    file = VectorCache(tmp_path / "vectors.db")
+    for number, plan in enumerate((None, Plan())):
+        ran, found = a_run(tmp_path / f"{number}.index", encoder, source, plan, cache=UserCache(file))
+        assert found == expected
+        assert ran.summary == outcome.summary
+        assert plan is None or plan.starts <= 3
+    file.close()
+    assert (outcome.summary.indexed, outcome.summary.failed) == (2, 2)
+    with Index.open(tmp_path / "serial.index", encoder) as index:
+        rows = [row for row in snapshot_of(index).ledger("failed") if row.file.endswith(".txt")]
+        assert [(Path(row.file).name, row.reason.arguments) for row in rows] == [
+            ("b.txt", ("17",)),
+            ("d.txt", ("17",)),
+        ]
+        pool = Pool(index.embedder, Plan().start, 2)
+        with pytest.raises(BadInput, match=r"^new: the model finds a passage of 10 characters too long"):
+            index.add([Document("good", "a text"), Document("new", "an endless")], workers=pool)
+        pool.close()
+        with pytest.raises(BadInput, match=r"^new: the model finds a passage of 10 characters too long"):
+            index.add([Document("new", "an endless")], embedded=index.embedder.embed([Document("new", "an endless")]))
 
 
 def test_added_documents_that_end_workers_are_refused_by_name(tmp_path: Path, encoder: WordEncoder) -> None:
