@@ -19,9 +19,15 @@ from indexer.sources.limits import MAX_FILE_SECONDS, START_SECONDS
 
 
 class Extractor:
-    """One worker, started at the first file and again after a file that ended it. Safe to share among threads."""
+    """One worker, started at the first file and again after a file that ended it. Safe to share among threads.
+
+    Attributes:
+        depth: number of files that are open round each other in this process and those that wait for it. A worker sets
+            it.
+    """
 
     def __init__(self) -> None:
+        self.depth = 0
         self._worker: Child | None = None
         self._readers: set[str] = set()  # that the worker has imported
         self._lock = threading.Lock()
@@ -48,8 +54,8 @@ class Extractor:
             Unreadable: the file is damaged, encrypted or over a bound, or the reader crashed.
             Skip: it holds nothing to index.
         """
-        request = {"path": path, "reader": reader, "max_characters": max_characters, "text": text}
-        content = _content_of(self.ask(request, data, seconds))
+        values = {"path": path, "reader": reader, "max_characters": max_characters, "text": text}
+        content = _content_of(self.ask({**values, "depth": self.depth + 1}, data, seconds))
         return content if text is None else replace(content, text=text)
 
     def close(self) -> None:

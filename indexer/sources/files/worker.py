@@ -23,6 +23,7 @@ from indexer import doors
 from indexer.errors import to_install
 from indexer.ledger import Code, notes_stored
 from indexer.sources.content import Assembly, Content, Skip, Unreadable
+from indexer.sources.files.extractor import EXTRACTOR
 from indexer.sources.limits import EXTRA_MEMORY_BYTES
 
 
@@ -62,7 +63,7 @@ def _answer(request: dict[str, Any], data: bytes | None) -> dict[str, Any]:
 def _content(request: dict[str, Any], data: bytes | None) -> dict[str, Any]:
     limit, text = request["max_characters"], request["text"]
     source = next(each for each in (data, text, request["path"]) if each is not None)
-    Assembly.max_characters = limit
+    Assembly.max_characters, EXTRACTOR.depth = limit, request["depth"]
     content = call_reader(request["reader"], source)
     if text is not None:
         content = replace(content, text="")  # the caller has it

@@ -15,6 +15,7 @@ from pathlib import Path
 from indexer.ledger import Code, Reason
 from indexer.sources.content import Assembly, Content, Skip, Unreadable
 from indexer.sources.encoding import decode, decode_labelled, marked_encoding, undecodable
+from likewise.readers import inside
 from likewise.readers.formats import html
 
 _LINE = re.compile(r'([\w.-]+)((?:;[^:;"]*(?:"[^"]*"[^:;"]*)*)*):(.*)', re.DOTALL)
@@ -86,7 +87,7 @@ def write(data: bytes, into: Assembly, path: str = "") -> tuple[str, tuple[Reaso
             into.section(" > ".join(filter(None, (path, name))))
         for line in lines:
             into.add(line, newlines=1)
-    unread = (Code.FILES_INSIDE(attached, "ATTACH"),) if attached else ()
+    unread = inside.files(["ATTACH"] * attached)
     return calendar_name or (names[0] if len(names) == 1 else ""), unread
 
 
@@ -159,8 +160,8 @@ def _shown(each: _Property) -> str:
             return " ".join(filter(None, (before, given, others, family, after)))
         return ", ".join(filter(None, parts))
     value = _SCHEME.sub("", _unescaped(value), count=1) if _SCHEME.match(value) else _unescaped(value)
-    if name == "X-ALT-DESC" and (page := html.parse(value)) is not None:
-        html.write_body(page, written := Assembly())
+    if name == "X-ALT-DESC":
+        html.write_page(value, written := Assembly())
         value = written.content().text
     person = _PERSON.search(each.parameters)
     return f"{person[1] or person[2]} <{value}>" if person else value

@@ -7,17 +7,15 @@ read at their places.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from indexer.ledger import Code, Reason
 from indexer.sources.content import Assembly, Content, Headings, Refused
 from indexer.sources.encoding import decode
-from indexer.sources.files.extractor import EXTRACTOR
 from indexer.sources.formats import format_of
+from likewise.readers import inside
 from likewise.readers.formats.docx_styles import Numbers, Styles
 from likewise.readers.formats.office_package import OfficePackage, add_comments_and_charts, diagram_words, qn
 
@@ -29,21 +27,17 @@ _PARAGRAPHS = {_P, qn("a:p")}
 _CHUNK, _EQUATION, _DIAGRAM, _WORD_ART = map(qn, ("w:altChunk", "m:oMathPara", "dgm:relIds", "v:textpath"))
 
 
-def read(path: str, chunks: bool = True) -> Content:
-    """Read a file. Its title is the document's property, or else its first title or heading.
-
-    Args:
-        chunks: whether imported parts are read, which may be documents with imported parts.
-    """
+def read(path: str) -> Content:
+    """Read a file. Its title is the document's property, or else its first title or heading."""
     with OfficePackage(path) as package:
-        return _Document(package, chunks).content()
+        return _Document(package).content()
 
 
 class _Document:
     """The text of a document that is put together from its parts."""
 
-    def __init__(self, package: OfficePackage, chunks: bool) -> None:
-        self._package, self._chunks = package, chunks
+    def __init__(self, package: OfficePackage) -> None:
+        self._package = package
         self._body = package.main_root("document", Code.NOT_DOCX)
         self._styles = Styles(self._related("styles"))
         self._numbers = Numbers(self._related("numbering"), self._styles)
@@ -109,23 +103,17 @@ class _Document:
         data = self._package.data(part) or b""
         name, format_ = part.rpartition("/")[2], format_of(part, data[:512])
         try:
-            if format_.kind == "extracted" and self._chunks:
-                with tempfile.TemporaryDirectory(prefix="likewise-chunk-") as folder:
-                    path = Path(folder, f"chunk.{format_.name}")
-                    path.write_bytes(data)
-                    if format_.reader == "docx":
-                        content = read(str(path), chunks=False)
-                    else:
-                        content = EXTRACTOR.extract(str(path), format_.reader, Assembly.max_characters)
-                self._notes += [Code.INSIDE_NOT_WHOLE(name, reason.text()) for reason in content.unread]
+            if format_.kind == "extracted":
+                content = inside.extract(data, format_, Assembly.max_characters)
+                self._notes += [inside.note(name, reason) for reason in content.unread]
                 text: str | None = content.text
             else:
                 text = decode(data) if format_.kind == "text" else None
         except Refused as refused:
-            self._notes.append(Code.INSIDE_NOT_WHOLE(name, refused.reason.text()))
+            self._notes.append(inside.note(name, refused.reason))
             return
         if text is None:
-            self._notes.append(Code.FILES_INSIDE(1, name))
+            self._notes += inside.files([name])
         else:
             self._assembly.add(text)
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 import time
 from dataclasses import replace
 from email import message_from_bytes, policy
@@ -26,10 +25,12 @@ from pathlib import Path
 
 from indexer.ledger import Code, Reason
 from indexer.sources.content import Assembly, Content, Refused, Unreadable, clean
-from indexer.sources.encoding import decode, decode_labelled, is_binary, marked_encoding
-from indexer.sources.files.extractor import EXTRACTOR
+from indexer.sources.encoding import Decoded, decode, decode_labelled, is_binary, marked_encoding
 from indexer.sources.formats import EML, FORMATS, HTML, ICS, VCF, Format, format_of, is_html
+from likewise.readers import inside
 from likewise.readers.formats import content_lines, html
+from likewise.readers.formats.html import Written
+from likewise.readers.formats.html_arrangement import count
 from likewise.readers.limits import MAX_ATTACHMENT_SECONDS
 from likewise.readers.message import message_ids
 
@@ -68,8 +69,10 @@ def read(source: str | bytes) -> Content:
         raise Unreadable(Code.NO_MAIL_HEADERS())
     subject = _header(message, "Subject")
     assembly = Assembly()
-    assembly.add("\n".join(_heading_lines(message)))
+    assembly.add(headers := "\n".join(_heading_lines(message)))
     attachments = _Attachments()
+    if unread := f"{headers}{subject}".count("\ufffd"):
+        attachments.written = Written(notes=(Code.CHARACTERS_UNREAD(f"{unread:,}", "the encoding of its headers"),))
     if not _write_message(message, assembly, attachments, []):
         assembly.add(subject)
     metadata: dict[str, str | list[str]] = {
@@ -84,7 +87,8 @@ def read(source: str | bytes) -> Content:
             metadata["date"] = date
     if names := _attachments(message):
         metadata["attachments"] = names
-    return replace(assembly.content(subject, metadata), unread=attachments.notes())
+    content = html.with_notes(assembly.content(subject, metadata), attachments.written)
+    return replace(content, unread=(*content.unread, *attachments.notes()))
 
 
 def _parse(data: bytes) -> EmailMessage:
@@ -147,18 +151,21 @@ def _is_shown(part: MIMEPart) -> bool:
 
 
 class _Attachments:
-    """Reads the files that are attached to a message, and notes what was not read."""
+    """Reads the files that are attached to a message, and notes what was not read.
+
+    Attributes:
+        written: the outcome of writing the texts of the message.
+    """
 
     def __init__(self) -> None:
         self._deadline = time.monotonic() + MAX_ATTACHMENT_SECONDS
+        self.written = Written()
         self._notes: list[Reason] = []
         self._unread: list[str] = []
         self._content_lines: set[bytes] = set()
 
     def notes(self) -> tuple[Reason, ...]:
-        if not self._unread:
-            return tuple(self._notes)
-        return (*self._notes, Code.FILES_INSIDE(len(self._unread), ", ".join(self._unread)))
+        return (*self._notes, *inside.files(self._unread))
 
     def write_content_lines(self, part: MIMEPart, into: Assembly, path: list[str]) -> None:
         """Write a calendar or contacts. Many invitations are in a message twice, the second time as a file."""
@@ -168,10 +175,10 @@ class _Attachments:
         try:
             _, notes = content_lines.write(data, into, " > ".join(path))
         except Unreadable as unreadable:
-            self._note(_name(part), unreadable.reason)
+            self.note(_name(part), unreadable.reason)
         else:
             for reason in notes:
-                self._note(_name(part), reason)
+                self.note(_name(part), reason)
 
     def write(self, part: MIMEPart, into: Assembly, path: list[str]) -> None:
         """Write the text of an attached file. A file that its reader refuses, or that no reader knows, gets a note."""
@@ -184,10 +191,10 @@ class _Attachments:
         try:
             content = self._read(data, format_, Assembly.max_characters - into.length)
         except Refused as refused:
-            self._note(name, refused.reason)
+            self.note(name, refused.reason)
             return
         for reason in content.unread:
-            self._note(name, reason)
+            self.note(name, reason)
         into.section(" > ".join([*path, name]))
         _append(content, into, [*path, name])
 
@@ -195,16 +202,11 @@ class _Attachments:
         seconds = self._deadline - time.monotonic()
         if seconds <= 0:
             raise Unreadable(Code.TOO_SLOW(f"{MAX_ATTACHMENT_SECONDS:g}"))
-        with tempfile.TemporaryDirectory(prefix="likewise-attachment-", ignore_cleanup_errors=True) as folder:
-            path = Path(folder, f"file.{format_.name}")
-            path.write_bytes(data)
-            return EXTRACTOR.extract(str(path), format_.reader, max_characters, seconds=seconds)
+        return inside.extract(data, format_, max_characters, seconds)
 
-    def _note(self, name: str, reason: Reason) -> None:
-        if reason.code is Code.TOO_SLOW:
-            self._notes.append(Code.INSIDE_TOO_SLOW(name, *reason.arguments))
-        else:
-            self._notes.append(Code.INSIDE_NOT_WHOLE(name, reason.text().partition(":")[0]))
+    def note(self, name: str, reason: Reason) -> None:
+        """Note why a part was not read, or not whole."""
+        self._notes.append(inside.note(name, reason))
 
 
 def _write_message(message: MIMEPart, into: Assembly, attachments: _Attachments, path: list[str]) -> bool:
@@ -215,12 +217,14 @@ def _write_message(message: MIMEPart, into: Assembly, attachments: _Attachments,
     """
     attached: list[MIMEPart] = []
     length = into.length
-    _write(message, into, attached)
+    attachments.written += _write(message, into, attached)
     if message in attached:  # the message itself is marked as an attachment
         path = path[:-1]
     for part in attached:
         if (inner := _inner_message(part)) is not None:
-            if len(path) < _MAX_DEPTH:
+            if len(path) >= _MAX_DEPTH:
+                attachments.note(_name(part), Code.TOO_DEEP(_MAX_DEPTH))
+            else:
                 below = [*path, _header(inner, "Subject") or part.get_filename() or "Forwarded message"]
                 into.section(" > ".join(below))
                 into.add("\n".join(_heading_lines(inner, "Subject")))
@@ -229,56 +233,66 @@ def _write_message(message: MIMEPart, into: Assembly, attachments: _Attachments,
             attachments.write_content_lines(part, into, path)
         elif (text := _attached_text(part)) is not None:
             into.section(" > ".join([*path, _name(part)]))
-            if _extension_format(part) is HTML or part.get_content_type() == "text/html":
-                _write_html(text, into)
-            else:
-                into.add(text)
+            is_page = _extension_format(part) is HTML or part.get_content_type() == "text/html"
+            attachments.written += _write_text(text, into, is_page)
         else:
             attachments.write(part, into, path)
     return into.length > length
 
 
-def _write(part: MIMEPart, into: Assembly, attached: list[MIMEPart]) -> None:
+def _write(part: MIMEPart, into: Assembly, attached: list[MIMEPart]) -> Written:
     """Write the text of all parts that are shown, of alternatives only one.
 
     Parts that are not shown within the text are appended to `attached`.
     """
-    kind = part.get_content_type()
+    kind, written = part.get_content_type(), Written()
     if part.is_multipart() and kind.startswith("multipart/"):
         children = [child for child in part.iter_parts() if isinstance(child, MIMEPart)]
         if kind == "multipart/alternative":
-            _write_alternative(children, into, attached)
+            written = _write_alternative(children, into, attached)
         elif kind == "multipart/related":
             root = _root(part, children)
             for child in children:
                 if child is root:
-                    _write(child, into, attached)
+                    written = _write(child, into, attached)
             attached.extend(child for child in children if child is not root)
         else:
             for child in children:
-                _write(child, into, attached)
+                written += _write(child, into, attached)
     elif not _is_shown(part):
         attached.append(part)
-    elif kind == "text/plain" and not is_html((text := _decode(part)).encode("utf-8", "replace")):
-        into.add(text)
     else:
-        _write_html(_decode(part), into)
+        decoded = _decode(part)
+        is_page = kind != "text/plain" or is_html(decoded.text.encode("utf-8", "replace"))
+        written = _write_text(decoded, into, is_page)
+    return written
 
 
-def _write_alternative(children: list[MIMEPart], into: Assembly, attached: list[MIMEPart]) -> None:
+def _write_text(decoded: Decoded, into: Assembly, is_page: bool) -> Written:
+    if is_page:
+        written = html.write_page(decoded.text, into)
+    else:
+        into.add(decoded.text)
+        written = Written(words=count(decoded.text))
+    return replace(written, notes=decoded.notes)
+
+
+def _write_alternative(children: list[MIMEPart], into: Assembly, attached: list[MIMEPart]) -> Written:
     """Write the plain text, or else the first alternative of which the one before lacks most words."""
     best: Content | None = None
+    best_written = Written()
     best_words: set[str] = set()
     for child in sorted(children, key=lambda child: child.get_content_type() != "text/plain"):
-        written = Assembly()
-        _write(child, written, attached)
-        content = written.content()
+        assembly = Assembly()
+        written = _write(child, assembly, attached)
+        content = assembly.content()
         words = set(_WORD.findall(content.text.casefold()))
         lacking = len(words - best_words)
         if content.text and (best is None or lacking >= max(_MIN_LACKING, _MIN_LACKING_SHARE * len(words))):
-            best, best_words = content, words
+            best, best_words, best_written = content, words, written
     if best is not None:
         _append(best, into, [])
+    return best_written
 
 
 def _append(content: Content, into: Assembly, path: list[str]) -> None:
@@ -298,11 +312,6 @@ def _root(part: MIMEPart, children: list[MIMEPart]) -> MIMEPart | None:
     return next(named, children[0] if children else None)
 
 
-def _write_html(page: str, into: Assembly) -> None:
-    if (tree := html.parse(page)) is not None:
-        html.write_body(tree, into)
-
-
 def _inner_message(part: MIMEPart) -> MIMEPart | None:
     """Return the message that a part holds: forwarded, one of a digest, or attached as a file; None for any other."""
     if part.get_content_maintype() == "message":
@@ -320,7 +329,7 @@ def _inner_message(part: MIMEPart) -> MIMEPart | None:
     return None
 
 
-def _attached_text(part: MIMEPart) -> str | None:
+def _attached_text(part: MIMEPart) -> Decoded | None:
     """Return the text of a part that is a text by its type or, if the type says nothing, by its name."""
     kind, by_name = part.get_content_type(), _extension_format(part)
     is_text = part.get_content_maintype() == "text" and kind not in _MARKUP | _PROGRAMS
@@ -329,9 +338,8 @@ def _attached_text(part: MIMEPart) -> str | None:
     if part.get_content_maintype() == "message":  # a report on delivery: its parts have headers only
         inner = part.get_payload()
         blocks = (sub.raw_items() for sub in inner if isinstance(sub, Message)) if isinstance(inner, list) else ()
-        return "\n\n".join(
-            "\n".join(f"{name}: {' '.join(str(value).split())}" for name, value in block) for block in blocks
-        )
+        texts = ("\n".join(f"{name}: {' '.join(str(value).split())}" for name, value in block) for block in blocks)
+        return Decoded("\n\n".join(texts))
     if not is_text or is_binary(_payload(part)):
         return None
     return _decode(part)
@@ -350,6 +358,6 @@ def _payload(part: MIMEPart) -> bytes:
     return data if isinstance(data, bytes) else b""
 
 
-def _decode(part: MIMEPart) -> str:
+def _decode(part: MIMEPart) -> Decoded:
     """Return the text of a part, decoded by its charset or, if that is unknown or does not fit, like any text."""
-    return decode_labelled(_payload(part), part.get_content_charset("")).text
+    return decode_labelled(_payload(part), part.get_content_charset(""))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import unicodedata
 import zipfile
+from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -46,10 +47,11 @@ def read(path: str) -> Content:
             member = members.get(chapter) or members.get(_plain(chapter))
             if member is None:
                 raise Unreadable(Code.NO_CHAPTER(chapter))
-            tree = html.parse(book.read(member))
+            decoded = html.decode_page(book.read(member))
+            tree = html.parse(decoded.text)
             if tree is not None:
                 assembly.section(" ".join((tree.findtext(".//title") or "").split()))
-                written += html.write_body(tree, assembly)
+                written += replace(html.write_body(tree, assembly), notes=decoded.notes)
     metadata = {
         name: value for name, tag in (("author", "creator"), ("lang", "language")) if (value := _dc(package, tag))
     }

@@ -17,7 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from indexer.ledger import NO_REASON, Code
+from indexer.errors import count_of
+from indexer.ledger import NO_REASON, Code, Reason
 from indexer.sources.content import Assembly, Content, Headings, Unreadable
 from indexer.sources.encoding import Decoded, decode_labelled
 from indexer.stores.words.analysis import close_up
@@ -62,12 +63,14 @@ class Written:
         words: number of its visible words.
         left_out: number of words of navigation and form controls that were not written.
         hidden: number of words that the page hides and that were not written.
+        notes: notes on its encoding.
     """
 
     heading: str = ""
     words: int = 0
     left_out: int = 0
     hidden: int = 0
+    notes: tuple[Reason, ...] = ()
 
     def __add__(self, other: Written) -> Written:
         return Written(
@@ -75,14 +78,17 @@ class Written:
             self.words + other.words,
             self.left_out + other.left_out,
             self.hidden + other.hidden,
+            (*self.notes, *other.notes),
         )
 
 
 def with_notes(content: Content, written: Written) -> Content:
     """Return the content of a page with notes on what is left out, if that is more than NOTE_SHARE of its words."""
     note = Code.PAGE_WITHOUT_NAVIGATION() if written.left_out > NOTE_SHARE * written.words else NO_REASON
-    hidden = (Code.HIDDEN_WORDS(f"{written.hidden:,}"),) if written.hidden > NOTE_SHARE * written.words else ()
-    return replace(content, note=note, unread=(*content.unread, *hidden))
+    hidden = (
+        (Code.HIDDEN_WORDS(count_of(written.hidden, "word")),) if written.hidden > NOTE_SHARE * written.words else ()
+    )
+    return replace(content, note=note, unread=tuple(dict.fromkeys((*written.notes, *content.unread, *hidden))))
 
 
 def read(path: str) -> Content:
@@ -93,21 +99,17 @@ def read(path: str) -> Content:
     if tree is None:
         return Content("")
     assembly = Assembly()
-    written = write_body(tree, assembly)
+    written = replace(write_body(tree, assembly), notes=decoded.notes)
     metadata = {name: value for name in ("description", "author", "keywords") if (value := _meta(tree, name))}
     if language := tree.get("lang"):
         metadata["lang"] = language
     titles = (tree.findtext(".//title"), _meta(tree, "og:title"), written.heading)
     title = next((text for title in titles if (text := " ".join((title or "").split()))), "")
-    content = with_notes(assembly.content(close_up(title), metadata), written)
-    return replace(content, unread=(*decoded.notes, *content.unread))
+    return with_notes(assembly.content(close_up(title), metadata), written)
 
 
-def parse(page: bytes | str) -> Any:
+def parse(page: str) -> Any:
     """Return the root element of a page; None if the page is empty.
-
-    Args:
-        page: bytes are decoded by the declared encoding, or one that fits.
 
     Raises:
         Unreadable: the page is damaged.
@@ -121,16 +123,21 @@ def parse(page: bytes | str) -> Any:
         remove_pis=True,
         huge_tree=True,  # without it libxml2 silently cuts long scripts, inline images and deep trees
     )
-    text = page if isinstance(page, str) else decode_page(page).text
-    if not text.strip():
+    if not page.strip():
         return None
     try:
-        tree = html.document_fromstring(text.encode("utf-8", errors="replace"), parser=parser)
+        tree = html.document_fromstring(page.encode("utf-8", errors="replace"), parser=parser)
     except etree.ParserError:  # nothing but comments
         return None
     if fatal := [error for error in parser.error_log if error.level == etree.ErrorLevels.FATAL]:
         raise Unreadable(Code.HTML_CUT_OFF(f"{fatal[0].line:,}", fatal[0].message))
     return tree
+
+
+def write_page(page: str, into: Assembly) -> Written:
+    """Write the visible text of a page that is a part of a file. Raises Unreadable if the page is damaged."""
+    tree = parse(page)
+    return Written() if tree is None else write_body(tree, into)
 
 
 def write_body(tree: Any, into: Assembly) -> Written:

@@ -68,8 +68,7 @@ def _printed(outputs: list[dict[str, Any]], unread: list[Reason]) -> Iterator[st
 def _text_of_page(page: str, unread: list[Reason]) -> str:
     assembly = Assembly()
     try:
-        if (tree := html.parse(page)) is not None:
-            html.write_body(tree, assembly)
+        html.write_page(page, assembly)
     except Unreadable as error:
         unread.append(Code.INSIDE_NOT_WHOLE("a result in HTML", error))
     return assembly.content().text

@@ -22,7 +22,7 @@ from lxml import etree
 
 from indexer.ledger import Code, Reason
 from indexer.sources.content import Assembly, Content, Headings, Unreadable
-from likewise.readers import archive
+from likewise.readers import archive, inside
 from likewise.readers.formats import xml
 from likewise.readers.formats.sheets import add_sheet, formulas_without_value
 from likewise.readers.limits import MAX_REPEATED_CHARACTERS, MAX_REPEATS
@@ -153,8 +153,7 @@ def _parts(path: str) -> tuple[Any, Any, Any, list[Reason]]:
             return root
 
         content, styles, meta = map(part, ("content.xml", "styles.xml", "meta.xml"))
-        if unread:
-            notes.append(Code.FILES_INSIDE(len(unread), ", ".join(sorted(unread))))
+        notes += inside.files(sorted(unread))
         if missing:
             notes.append(Code.PARTS_MISSING(", ".join(sorted(missing))))
         return content, styles, meta, notes

@@ -10,7 +10,7 @@ import re
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from posixpath import dirname, normpath, split
 from types import TracebackType
 from typing import IO, Any, Self
@@ -20,7 +20,7 @@ from lxml import etree
 
 from indexer.ledger import Code, Reason
 from indexer.sources.content import Assembly, Unreadable
-from likewise.readers import archive
+from likewise.readers import archive, inside
 from likewise.readers.formats import xml
 
 _MAIN_PARTS = ("word/document.xml", "ppt/presentation.xml", "xl/workbook.xml")
@@ -224,18 +224,19 @@ class OfficePackage:
 
     def property(self, name: str) -> str:
         """Return a property of the document, such as "title" or "creator"; empty if it has none."""
-        for part in self.related("", "core-properties"):
-            root = self.xml(part)
-            if root is not None:
-                return (root.findtext(f"{{*}}{name}") or "").strip()
-        return ""
+        return self._properties.get(name, "")
+
+    @cached_property
+    def _properties(self) -> Mapping[str, str]:
+        roots = (root for part in self.related("", "core-properties") if (root := self.xml(part)) is not None)
+        return {local_name(each): (each.text or "").strip() for each in next(roots, ())}
 
     def notes(self) -> tuple[Reason, ...]:
         """Return the notes on parts that were passed over so far."""
         damaged = [Code.PART_DAMAGED(part, error) for part, error in self._damaged.items()]
         missing = [Code.PARTS_MISSING(", ".join(self._missing))] if self._missing else []
-        inside = ", ".join(self._members[part].filename.rpartition("/")[2] for part in self._embedded)
-        return (*damaged, *missing, *([Code.FILES_INSIDE(len(self._embedded), inside)] if inside else []))
+        names = [self._members[part].filename.rpartition("/")[2] for part in self._embedded]
+        return (*damaged, *missing, *inside.files(names))
 
 
 def _part_name(name: str) -> str:

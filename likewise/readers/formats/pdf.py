@@ -25,6 +25,7 @@ from pypdfium2 import raw
 from indexer.ledger import Code, Reason
 from indexer.sources.content import Assembly, Content, Skip, Unreadable
 from indexer.stores.words.analysis import close_up
+from likewise.readers import inside
 from likewise.readers.formats.pdf_annotations import PlacedText, Rectangle, insertions, placed_texts
 from likewise.readers.formats.pdf_right_to_left import RIGHT_TO_LEFT, rows
 from likewise.readers.limits import MAX_PAGES
@@ -193,8 +194,7 @@ def _is_picture(page: pypdfium2.PdfPage) -> bool:
 def _unread(document: pypdfium2.PdfDocument, lacking: Mapping[Code, Sequence[int]]) -> tuple[Reason, ...]:
     """Return notes on the parts of a document that were not read, given the numbers of pages."""
     notes = [code(len(numbers), len(document), page_ranges(numbers)) for code, numbers in lacking.items() if numbers]
-    if files := [document.get_attachment(index).get_name() for index in range(document.count_attachments())]:
-        notes.append(Code.FILES_INSIDE(len(files), ", ".join(files)))
+    notes += inside.files([document.get_attachment(index).get_name() for index in range(document.count_attachments())])
     if document.get_formtype() == raw.FORMTYPE_XFA_FULL:
         notes.append(Code.XFA_FORM())
     return tuple(notes)

@@ -20,6 +20,7 @@ from indexer.ledger import Code
 from indexer.sources.content import Assembly, Content, Skip, Unreadable
 from indexer.sources.encoding import Decoded, decode, decode_labelled, undecodable
 from likewise.readers.formats import html
+from likewise.readers.formats.html_arrangement import count
 
 _LABEL = re.compile(rb"(?:\xef\xbb\xbf)?\s*<\?xml[^>]*?\sencoding\s*=\s*[\"']([-\w.:]+)")
 _ROWS = {"row", "tr"}
@@ -43,7 +44,7 @@ def read(path: str) -> Content:
         content = _read(parse(data), data)
     except etree.XMLSyntaxError as error:
         content = replace(_source(data), note=Code.XML_AS_SOURCE(error.msg))
-    return replace(content, unread=labelled.notes) if labelled else content
+    return replace(content, unread=(*labelled.notes, *content.unread)) if labelled else content
 
 
 def _read(root: Any, data: bytes) -> Content:
@@ -53,16 +54,16 @@ def _read(root: Any, data: bytes) -> Content:
         return content
     if _name(root) == "workbook" and (content := _workbook(root)).text:
         return content
-    assembly, title = Assembly(), ""
+    assembly, title, written = Assembly(), "", html.Written()
     for element, line in _lines(root):
         if not title and _name(element) in _TITLES:
             title = " ".join(line.split())
-        page = html.parse(line) if _name(element) in _PAGES and "</" in line else None
-        if page is not None:
-            html.write_body(page, assembly)
+        if _name(element) in _PAGES and "</" in line:
+            written += html.write_page(line, assembly)
         else:
             assembly.add(line, newlines=1)
-    content = assembly.content(title)
+            written += html.Written(words=count(line))
+    content = html.with_notes(assembly.content(title), written)
     return content if content.text else _source(data)
 
 

@@ -124,6 +124,7 @@ SENTENCES: list[tuple[Reason, str]] = [
         "ocr writes more than 64 MB: raise its output_mb in the configuration file",
     ),
     (Code.PROGRAM_NOT_UTF_8("ocr", "7"), "ocr does not write UTF-8 (byte 7): let it write UTF-8"),
+    (Code.TOO_DEEP("3"), "inside more than 3 other files: save it next to them"),
     (Code.ENCRYPTED(), "encrypted: save it without a password"),
     (Code.ENCRYPTED_OFFICE(), "encrypted, or of an older format: save it without a password in the current one"),
     (Code.DRM(), "encrypted (DRM)"),
@@ -184,7 +185,10 @@ SENTENCES: list[tuple[Reason, str]] = [
         Code.PAGES_DAMAGED(1, 2, "1"),
         "1 of 2 pages are damaged and were not read (1): print the file into a new PDF",
     ),
-    (Code.FILES_INSIDE(2, "a.csv, b.csv"), "2 files inside it are not read (a.csv, b.csv): save them next to it"),
+    (
+        Code.FILES_INSIDE("2 files", "a.csv, b.csv"),
+        "without the text of 2 files inside it (a.csv, b.csv): save it next to this file",
+    ),
     (
         Code.INSIDE_NOT_WHOLE("a.pdf", "encrypted"),
         "a.pdf inside it is not read whole (encrypted): save it next to it",
@@ -195,8 +199,8 @@ SENTENCES: list[tuple[Reason, str]] = [
         "its front matter is not read, because it is not valid YAML (mapping values are not allowed here): repair it",
     ),
     (
-        Code.HIDDEN_WORDS("1,200"),
-        "1,200 words that the page hides are left out: no heading or button of the page opens them",
+        Code.HIDDEN_WORDS("1,200 words"),
+        "without 1,200 words that the page hides, and that no heading or button of it opens",
     ),
     (Code.XFA_FORM(), "its fields are not read, because it is an XFA form: print it into a new PDF"),
     (

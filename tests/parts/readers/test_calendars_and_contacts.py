@@ -67,7 +67,7 @@ def test_the_values_that_people_read_are_the_text(
     assert entry.document is not None, entry.reason.text()
     assert (entry.document.title, entry.document.text) == (title, text)
     assert [section.heading for section in entry.document.sections] == headings
-    assert entry.notes == ((Code.FILES_INSIDE(1, "ATTACH"),) if name == "work.ics" else ())
+    assert entry.notes == ((Code.FILES_INSIDE("1 file", "ATTACH"),) if name == "work.ics" else ())
 
 
 def test_a_line_folded_inside_a_character_and_other_encodings(tmp_path: Path, collect: Collect) -> None:

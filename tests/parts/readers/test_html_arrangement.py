@@ -79,7 +79,7 @@ def test_blocks_that_a_click_opens_are_in_the_text(page: str, text: str) -> None
 def test_hidden_words_that_stay_out_are_counted(collect: Collect, tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text("<h3>Q</h3><div hidden>A</div><p>x</p><div style='display:none'>one two</div>")
     (entry,) = collect(tmp_path / "a.html")
-    assert entry.notes == (Code.HIDDEN_WORDS("2"),)
+    assert entry.notes == (Code.HIDDEN_WORDS("2 words"),)
 
 
 @pytest.mark.parametrize(

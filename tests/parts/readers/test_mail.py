@@ -144,7 +144,7 @@ def test_attachments_that_are_not_read_are_noted_and_the_rest_is_read(
     (entry,) = collect(path)
     assert entry.notes == (
         Code.INSIDE_NOT_WHOLE("a.pdf", "damaged"),
-        Code.FILES_INSIDE(3, "image/png, b.jpg, c.zip"),
+        Code.FILES_INSIDE("3 files", "image/png, b.jpg, c.zip"),
     )
 
 

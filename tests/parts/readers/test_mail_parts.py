@@ -58,7 +58,7 @@ SHOWN = "Your parcel with the copper kettle leaves on Thursday.\n\nKettle\t39.90
             BUDGET,
             (),
         ),
-        (multipart("mixed", (PLAIN, "Come."), (PDF, "x")), "Come.", (Code.FILES_INSIDE(1, "a.bin"),)),
+        (multipart("mixed", (PLAIN, "Come."), (PDF, "x")), "Come.", (Code.FILES_INSIDE("1 file", "a.bin"),)),
         (
             multipart(
                 "alternative",
@@ -66,12 +66,12 @@ SHOWN = "Your parcel with the copper kettle leaves on Thursday.\n\nKettle\t39.90
                 part(multipart("mixed", (PAGE, KETTLE), (PDF, "x"), (PAGE, "<p>After it.</p>"))),
             ),
             f"{SHOWN}\n\nAfter it.",
-            (Code.FILES_INSIDE(1, "a.bin"),),
+            (Code.FILES_INSIDE("1 file", "a.bin"),),
         ),
         (
             multipart('related; start="<r>"', (PICTURE, "x"), (f"{PAGE}\nContent-ID: <r>", "<p>Root")),
             "Root",
-            (Code.FILES_INSIDE(1, "image/png"),),
+            (Code.FILES_INSIDE("1 file", "image/png"),),
         ),
         (f"{PLAIN}\n\n<html><body><p>Really <b>HTML</b></p></body></html>\n", "Really HTML", ()),
         (f"{PLAIN}\n\n<div>Also &amp; this</div>\n", "Also & this", ()),

@@ -229,7 +229,7 @@ def test_embedded_files_are_noted(tmp_path: Path) -> None:
     }
     content = docx.read(word(tmp_path, paragraph("Body."), related, parts))
     assert content.text == "Body.\n\nRain"
-    assert content.unread == (Code.FILES_INSIDE(2, "Sheet.xlsx, o.bin"),)
+    assert content.unread == (Code.FILES_INSIDE("2 files", "Sheet.xlsx, o.bin"),)
 
 
 def test_ruby_stays_out_of_the_word(tmp_path: Path) -> None:
@@ -363,7 +363,7 @@ def test_shapes_of_a_slide_and_its_notes_page(tmp_path: Path) -> None:
     ]
     assert (content.title, content.metadata) == ("The title", {"slides": 2})
     assert [(section.heading, section.page) for section in content.sections] == [("The title", 1), ("Comments", None)]
-    assert content.unread == (Code.PARTS_MISSING("gone.xml, gone"), Code.FILES_INSIDE(1, "o.xlsx"))
+    assert content.unread == (Code.PARTS_MISSING("gone.xml, gone"), Code.FILES_INSIDE("1 file", "o.xlsx"))
 
 
 def test_tables_within_hundreds_of_tables(tmp_path: Path) -> None:

@@ -280,7 +280,7 @@ def test_objects_are_read_at_their_places(tmp_path: Path, collect: Collect) -> N
     assert entry.document is not None
     assert " ".join(entry.document.text.split()) == ("Mass E = m c^2 is energy. inside a over b Harvest of oats north")
     assert [note.text() for note in entry.notes] == [
-        "1 files inside it are not read (Object 5): save them next to it",
+        "without the text of 1 file inside it (Object 5): save it next to this file",
         "parts that it refers to are not in it (Object 6)",
     ]
     slides = f"<office:presentation><draw:page>{frame('./Object 4')}</draw:page></office:presentation>"

@@ -115,7 +115,7 @@ def test_files_inside_are_noted(tmp_path: Path) -> None:
     inside = "/Names<</EmbeddedFiles<</Names[(b.csv) 5 0 R]>>>>"
     more = [PIXEL, "<</Type/Filespec/F(b.csv)/UF(b.csv)/EF<</F 6 0 R>>>>", "<</Length 1>>stream\nx\nendstream"]
     path = write(tmp_path / "a.pdf", (words((50, 700, "See the file")), []), root=inside, more=more)
-    assert pdf.read(str(path)).unread == (Code.FILES_INSIDE(1, "b.csv"),)
+    assert pdf.read(str(path)).unread == (Code.FILES_INSIDE("1 file", "b.csv"),)
 
 
 def test_a_folder_with_such_files_is_listed(tmp_path: Path, likewise: Any) -> None:

@@ -1,0 +1,124 @@
+"""Notes on what a file inside a file, or a page inside a file, does not give: none of them is lost on the way."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from indexer.ledger import Code
+from indexer.sources.content import Content
+from indexer.sources.files.extractor import EXTRACTOR
+from likewise.readers.formats import docx, eml, epub, xml
+
+HEAD = b"From: ann@example.org\nMIME-Version: 1.0\nSubject: Hi\n"
+SHOWN = b"The otter came back to the estuary."
+HIDDEN = b"<p style='display:none'>Four words are hidden.</p><p>" + SHOWN + b"</p>"
+UNREAD = Code.CHARACTERS_UNREAD("1", "utf-8")
+
+
+def book(path: Path, pages: Mapping[str, bytes], spine: str = "", manifest: str = "", **members: bytes) -> Content:
+    """Return what is read of an EPUB of these pages.
+
+    Args:
+        spine, manifest: elements beside those of the pages.
+        members: further members of its META-INF folder.
+    """
+    items = "".join(f'<item id="{name}" href="{name}" media-type="application/xhtml+xml"/>' for name in pages)
+    order = "".join(f'<itemref idref="{name}"/>' for name in pages)
+    package = (
+        '<package xmlns="http://www.idpf.org/2007/opf" xmlns:dc="http://purl.org/dc/elements/1.1/"><metadata/>'
+        f"<manifest>{items}{manifest}</manifest><spine>{order}{spine}</spine></package>"
+    )
+    container = (
+        '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles><rootfile full-path="p.opf"/>'
+        "</rootfiles></container>"
+    )
+    with zipfile.ZipFile(path / "a.epub", "w") as archive:
+        archive.writestr("META-INF/container.xml", container)
+        archive.writestr("p.opf", package)
+        for name, data in {**pages, **{f"META-INF/{name}.xml": data for name, data in members.items()}}.items():
+            archive.writestr(name, data)
+    return epub.read(str(path / "a.epub"))
+
+
+def package(document: str, parts: Mapping[str, bytes]) -> bytes:
+    """Return a DOCX with this body, and the parts that it imports, whose relationships have their names."""
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    namespaces = f'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:r="{office}"'
+    related = "".join(f'<Relationship Id="{name}" Type="{office}/aFChunk" Target="{name}"/>' for name in parts)
+    file = BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("word/document.xml", f"<w:document {namespaces}><w:body>{document}</w:body></w:document>")
+        archive.writestr("word/_rels/document.xml.rels", f"<Relationships>{related}</Relationships>")
+        for name, data in parts.items():
+            archive.writestr(f"word/{name}", data)
+    return file.getvalue()
+
+
+def test_a_book_notes_what_its_pages_hide_and_what_cannot_be_read(tmp_path: Path) -> None:
+    content = book(
+        tmp_path, {"a.xhtml": b"<meta charset=utf-8><p>Caf\xc3\xa9s \xc3\xa0 \xff la carte", "b.xhtml": HIDDEN}
+    )
+    assert content.text == f"Cafés à \ufffd la carte\n\n{SHOWN.decode()}"
+    assert content.unread == (UNREAD, Code.HIDDEN_WORDS("4 words"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "unread"),
+    [
+        (b"text/plain; charset=utf-8", b"Caf\xc3\xa9s \xc3\xa0 \xff la carte", (UNREAD,)),
+        (b"text/html; charset=utf-8", b"<p>Caf\xc3\xa9s \xc3\xa0 \xff la carte", (UNREAD,)),
+        (b"text/html", HIDDEN, (Code.HIDDEN_WORDS("4 words"),)),
+        (
+            b"multipart/alternative; boundary=b",
+            b"--b\nContent-Type: text/plain\n\n" + SHOWN + b"\n--b\nContent-Type: text/html\n\n" + HIDDEN + b"\n--b--",
+            (),
+        ),
+        (
+            b"multipart/mixed; boundary=b",
+            b"--b\n\n" + SHOWN + b"\n--b\nContent-Type: text/html; name=a.html\nContent-Disposition: attachment\n\n"
+            + HIDDEN + b"\n--b--",
+            (Code.HIDDEN_WORDS("4 words"),),
+        ),
+    ],
+)  # fmt: skip
+def test_mail_notes_what_it_hides_and_what_cannot_be_read(kind: bytes, body: bytes, unread: tuple[object, ...]) -> None:
+    content = eml.read(HEAD + b"Content-Type: " + kind + b"\n\n" + body)
+    assert content.text.endswith("la carte" if UNREAD in unread else SHOWN.decode())
+    assert content.unread == unread
+
+
+def test_mail_notes_headers_and_messages_that_it_does_not_read() -> None:
+    headers = HEAD.replace(b"Hi", b"=?utf-8?q?caf=C3=A9s_=C3=A0_=FF?=")
+    assert eml.read(headers + b"\nText.").unread == (Code.CHARACTERS_UNREAD("1", "the encoding of its headers"),)
+    message = b"Subject: last\n\nThe innermost words."
+    for number in range(22):
+        head = b"Subject: %d\nContent-Type: multipart/mixed; boundary=b%d\n\n" % (number, number)
+        message = head + b"--b%d\nContent-Type: message/rfc822\n\n" % number + message
+    content = eml.read(message)
+    assert content.text.count("Subject") == 20
+    assert content.unread == (Code.INSIDE_NOT_WHOLE("message/rfc822", "inside more than 20 other files"),)
+
+
+def test_feeds_note_what_their_pages_hide(tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_bytes(b"<rss><item><description><![CDATA[" + HIDDEN + b"]]></description></item></rss>")
+    content = xml.read(str(tmp_path / "a.xml"))
+    assert (content.text, content.unread) == (SHOWN.decode(), (Code.HIDDEN_WORDS("4 words"),))
+
+
+def test_documents_inside_documents_are_read_to_a_depth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = package("<w:p><w:r><w:t>Within.</w:t></w:r></w:p>", {})
+    outer = package('<w:altChunk r:id="b.docx"/>', {"b.docx": inner})
+    (tmp_path / "a.docx").write_bytes(
+        package('<w:altChunk r:id="c.docx"/><w:altChunk r:id="d.bin"/>', {"c.docx": outer, "d.bin": bytes(range(256))})
+    )
+    content = docx.read(str(tmp_path / "a.docx"))
+    assert (content.text, content.unread) == ("Within.", (Code.FILES_INSIDE("1 file", "d.bin"),))
+    monkeypatch.setattr(EXTRACTOR, "depth", 4)
+    content = docx.read(str(tmp_path / "a.docx"))
+    assert content.text == ""
+    assert content.unread[0] == Code.INSIDE_NOT_WHOLE("c.docx", "inside more than 3 other files")
