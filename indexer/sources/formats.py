@@ -171,13 +171,13 @@ def reason_not_to_read(path: str, *, binary: bool) -> Reason:
 
 
 READER_VERSIONS: dict[str, int] = {
+    **dict.fromkeys(_TEXT_NAMES, 2),
     "docx": 2,
     "eml": 2,
     "epub": 2,
     "html": 2,
     "ipynb": 2,
     "json": 2,
-    "latex": 2,
     "maildir": 2,
     "mbox": 2,
     "odp": 2,
@@ -186,7 +186,6 @@ READER_VERSIONS: dict[str, int] = {
     "pdf": 2,
     "pptx": 2,
     "rtf": 2,
-    "text": 2,
     "xlsx": 2,
     "xml": 2,
 }
