@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 from operator import attrgetter
 
-from indexer.errors import BadInput, count_of
+from indexer.errors import BadInput, IndexDamaged, count_of
 from indexer.exchange import Embedded
 from indexer.indexing.batches import Pending, Prepared, validate, vectors_of_record
 from indexer.indexing.core import IndexCore
@@ -65,6 +67,9 @@ class Summary:
 NAMED_SKIPS = 3
 """Maximum skipped files and records that a run names."""
 
+_NAMED_PAIRS = 3
+"""Maximum pairs of files with the same ids that a run names."""
+
 
 @dataclass(slots=True)
 class _Batch:
@@ -105,20 +110,26 @@ class _Ledger:
 
     Attributes:
         files: its files, by path.
-        owners: for each uri that several files have, the file of the stored document, which is the file that was read
-            last.
+        owners: the file that each uri belongs to, by the hash of the uri; empty for a document of no file, or that its
+            file has lost. Of several files it is that of the stored document. A run adds the uris that it reads.
+        shared: uris that several files have.
     """
 
     files: Mapping[str, KnownFile]
-    owners: Mapping[str, str]
+    owners: dict[int, str]
+    shared: set[str]
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> _Ledger:
-        files, first, shared = snapshot.files(), dict[str, str](), set[str]()
+        files, owners, shared, held = snapshot.files(), dict[int, str](), set[str](), 0
         for path, file in files.items():
-            shared.update(uri for uri in _document_uris(file) if first.setdefault(uri, path) != path)
-        rows = snapshot.ledger() if shared else ()
-        return cls(files, {row.uri: row.file for row in rows if row.uri in shared and row.state in HELD})
+            for uri, state, _ in file.entries:
+                held += state in HELD and hash(uri) not in owners
+                if owners.setdefault(hash(uri), path) != path:
+                    shared.add(uri)
+        if shared or held != snapshot.documents:
+            owners |= ((hash(uri), path or "") for uri, path in snapshot.files_of_documents())
+        return cls(files, owners, shared)
 
 
 @dataclass(slots=True)
@@ -139,6 +150,7 @@ class Seen:
         counts: number of duplicates, of nameless records, and of passages that were embedded.
         reasons: number of failures, by reason.
         skipped: the first new files and records that were skipped.
+        joined: the first uri of each two files that have the same uris by a member that the user has named.
         size: bytes of the files that are documents, and characters of the records that are.
         listed: number of files so far, and their bytes, without those that could not be looked into.
         other_readers: number of files that have not changed, whose reader has.
@@ -158,6 +170,7 @@ class Seen:
     counts: Counter[str] = field(default_factory=Counter)
     reasons: Counter[Reason] = field(default_factory=Counter)
     skipped: list[tuple[str, Reason]] = field(default_factory=list)
+    joined: dict[tuple[str, str], str] = field(default_factory=dict)
     size: int = 0
     listed: tuple[int, int] = 0, 0
     other_readers: int = 0
@@ -259,6 +272,15 @@ class _Commits:
             self._under_way.popleft()
             self._put(batch, prepared)
 
+    def document(self, uri: str) -> Document | None:
+        """Return the document that the index has of a uri, or will have after the commits that are under way."""
+        for batch in (self.batch, *(batch for batch, _ in reversed(self._under_way))):
+            if uri in batch.documents:
+                return batch.documents[uri][0]
+        with self._index.store.snapshot() as snapshot, suppress(IndexDamaged):
+            return snapshot.get(uri)
+        return None
+
     def end(self, read: Sequence[str]) -> int:
         """End the run, and return how many files are to be read again.
 
@@ -330,9 +352,14 @@ class _Commits:
 class Run:
     """Reads sources into an index.
 
-    If several records or files have one id, the document is the last of them in the order of the sources, the walk and
-    the file, whichever of their files have changed. For this rule, a run also opens an unchanged file if one of the
-    file's documents comes from a file that the run has seen before. Between runs, the record that was read last counts.
+    An id is an address only within its file, unless the user has named its member with --id-field. The first file that
+    brings it keeps it as it is, and in any other file the record is "FILE#ID". An address that was given once stays.
+    A record of standard input replaces the document of its id, as one that is added in Python does.
+
+    If several records of one file have one id, the document is the last of them. With --id-field this also holds for
+    several files: the last in the order of the sources, the walk and the file, whichever of the files have changed. For
+    this rule, a run also opens an unchanged file if one of the file's documents comes from a file that the run has seen
+    before. Between runs, the record that was read last counts.
     """
 
     def __init__(self, index: IndexCore, writer: Writer, options: ReadOptions) -> None:
@@ -352,7 +379,15 @@ class Run:
         """Notes on files that were read again, and the notes of the encoder and the writer, after the run."""
         n = self.seen.other_readers
         again = [f"read again because their reader has changed: {count_of(n, 'file')}"] if n else []
-        return (*again, *self.seen.notes)
+        return (*again, *self._joined(), *self.seen.notes)
+
+    def _joined(self) -> Iterator[str]:
+        """Yield a note on each of the first two files whose records have replaced each other."""
+        joined = self.seen.joined
+        for (one, other), uri in islice(joined.items(), _NAMED_PAIRS):
+            yield f"{one} and {other} have the same ids, such as {uri!r}: one document each, that was read last"
+        if len(joined) > _NAMED_PAIRS:
+            yield f"{count_of(len(joined) - _NAMED_PAIRS, 'other pair')} of files have the same ids"
 
     def feed(self, sources: Sequence[Source]) -> Summary:
         """Read the sources to their end and commit what is new. An interruption keeps what was committed."""
@@ -381,7 +416,7 @@ class Run:
         """
         recorded, seen, owners = self._ledger.files.get(path), self.seen, self._ledger.owners
         if recorded is not None and any(
-            hash(uri) in seen.uri_hashes or owners.get(uri) in seen.files for uri in _document_uris(recorded)
+            hash(uri) in seen.uri_hashes or owners[hash(uri)] in seen.files for uri in _document_uris(recorded)
         ):
             return replace(recorded, stamp=UNREAD)
         return recorded
@@ -403,7 +438,7 @@ class Run:
         is_one, formats = False, set[str | None]()
         first = entry = next(entries)
         self._begin(first)
-        for entry in chain((first,), entries):
+        for entry in map(self._addressed, chain((first,), entries)):
             if entry.state == "failed" and entry.stamp is None and entry.file == source.root != STDIN:
                 self.seen.unlisted.append(source.argument)
             document = self._take(entry)
@@ -415,6 +450,43 @@ class Run:
             self._commits.commit(self._index.window())
         if entry.file not in self.seen.unopened:
             self._finish(entry, None if is_one else formats)
+
+    def _addressed(self, entry: Entry) -> Entry:
+        """Return the entry with an address that no document of another file has, unless the user has named the id."""
+        owners, file, uri = self._ledger.owners, entry.file, entry.uri
+        if not entry.opened or (uri == file and entry.document is None):
+            return entry
+        if file != STDIN and not self._options.id_field:
+            if owners.get(hash(within := f"{file}#{uri}")) == file:
+                uri = within
+            while not self._may_have(entry, uri):
+                uri = f"{file}#{uri}"
+        owner = owners.setdefault(hash(uri), file)
+        if owner != file and entry.document is not None:
+            owners[hash(uri)] = file
+            if self._options.id_field and os.path.lexists(owner):
+                self.seen.joined.setdefault((min(owner, file), max(owner, file)), uri)
+        return entry if uri == entry.uri else entry.at(uri)
+
+    def _may_have(self, entry: Entry, uri: str) -> bool:
+        """Return whether an entry may have a uri: no other file has it, or the other's document is that of the entry.
+
+        This is so if its file has it as its path, if it was exported from there, or if the other file no longer exists
+        or has the record, and the text is the same, as after the file was renamed.
+        """
+        file, document = entry.file, entry.document
+        owner = self._ledger.owners.get(hash(uri), file)
+        is_whole, is_gone = uri == file, not os.path.lexists(owner)
+        if owner == file or (is_whole and is_gone):
+            return True
+        if not (is_whole or is_gone or entry.is_exported):
+            return False
+        stored = self._commits.document(uri)
+        if stored is None or stored.path == file:
+            return is_whole or is_gone
+        if document is None or not is_gone:
+            return stored == document
+        return (stored.title, stored.text) == (document.title, document.text)
 
     def _take(self, entry: Entry) -> Document | None:
         """Put the document of an entry into the batch and return it, or record why there is none."""
@@ -455,7 +527,8 @@ class Run:
         """Count an entry without a document and put it into the ledger."""
         seen, batch = self.seen, self._commits.batch
         seen.add(entry.file, state, reason)
-        if state == "skipped" and self._ledger.owners.get(entry.uri) == entry.file:
+        owner = self._ledger.owners.get(hash(entry.uri))
+        if state == "skipped" and entry.uri in self._ledger.shared and owner == entry.file:
             seen.emptied.add(entry.uri)
         is_new = entry.stamp is not None and (entry.uri != entry.file or entry.file not in self._ledger.files)
         if state == "skipped" and is_new and len(seen.skipped) < NAMED_SKIPS:
@@ -511,7 +584,7 @@ class Run:
 
     def _was_one(self, recorded: KnownFile, file: str, formats: set[str | None]) -> bool:
         """Return whether a file was one document of another format, or none, and now holds several of these formats."""
-        if self._ledger.owners.get(file, file) != file:
+        if self._ledger.owners.get(hash(file), file) != file:
             return False
         if not any(uri == file and not reason.is_left_out for uri, _, reason in recorded.entries):
             return False

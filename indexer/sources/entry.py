@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from indexer.errors import BadInput
@@ -42,6 +42,7 @@ class Entry:
         ignored: whether it was left out because of a rule (folders/ignores.py). A folder then stands for all its files.
         reader: format and version of its reader (`formats.reader_of`); empty for a file that was not opened.
         notes: what was not read of a document, such as pages without text.
+        is_exported: whether `likewise export` wrote the record, whose id is the address of a document.
     """
 
     uri: str
@@ -56,6 +57,12 @@ class Entry:
     ignored: bool = False
     reader: str = ""
     notes: tuple[Reason, ...] = ()
+    is_exported: bool = False
+
+    def at(self, uri: str) -> Entry:
+        """Return the entry with another address."""
+        document = None if self.document is None else replace(self.document, uri=uri)
+        return replace(self, uri=uri, document=document)
 
 
 def content_or_entry(read_content: Callable[[], Content], uri: str, file: str, stamp: Stamp) -> Content | Entry:

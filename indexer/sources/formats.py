@@ -172,12 +172,14 @@ def reason_not_to_read(path: str, *, binary: bool) -> Reason:
 
 READER_VERSIONS: dict[str, int] = {
     **dict.fromkeys(_TEXT_NAMES, 2),
+    "csv": 2,
     "docx": 2,
     "eml": 2,
     "epub": 2,
     "html": 2,
     "ipynb": 2,
     "json": 2,
+    "jsonl": 2,
     "maildir": 2,
     "mbox": 2,
     "odp": 2,
@@ -186,6 +188,7 @@ READER_VERSIONS: dict[str, int] = {
     "pdf": 2,
     "pptx": 2,
     "rtf": 2,
+    "tsv": 2,
     "xlsx": 2,
     "xml": 2,
 }

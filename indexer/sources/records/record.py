@@ -174,7 +174,8 @@ class Container:
             document, embedded = from_record(record)
         except ValueError as error:
             return self.failed(place, Code.OTHER(error), str(record["id"]))
-        return Entry(document.uri, self.file, "read", document=document, embedded=embedded, stamp=self.stamp)
+        entry = Entry(document.uri, self.file, "read", document=document, embedded=embedded, stamp=self.stamp)
+        return replace(entry, is_exported=True)
 
     def _uri(self, rest: dict[str, Any]) -> str:
         """Return the record's id as text, empty if it has none."""

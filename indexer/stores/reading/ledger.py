@@ -51,6 +51,15 @@ class LedgerReader:
         """Yield the rows of the ledger whose uri is a document, in no order, as long as the snapshot is open."""
         return self._rows("JOIN {tables}.document d ON d.{key} = l.{key}", read=self._view.stream)
 
+    def files_of_documents(self) -> Iterator[tuple[str, str | None]]:
+        """Yield the uri of each document that names the file that it comes from, with this file, and with None the uri
+        of each document that no file has now."""
+        return self._view.stream(
+            "SELECT d.uri, f.path FROM {tables}.document d LEFT JOIN {tables}.ledger l ON l.{key} = d.{key}"
+            " AND l.state <> 'gone' LEFT JOIN {tables}.file f ON f.id = l.file_id"
+            " WHERE f.path IS NULL OR f.path = d.path OR (d.path IS NULL AND f.path = '-')"
+        )
+
     def file_of(self, uri: str) -> tuple[LedgerRow, Stamp] | None:
         """Return the row of a document, and the stamp of its file; None for a document that comes from no file."""
         selected = self._view.rows(

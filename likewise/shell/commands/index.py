@@ -67,7 +67,11 @@ if TYPE_CHECKING:
     show_default=True,
     help="Skip files and records that are larger.",
 )
-@click.option("--id-field", metavar="F", help="Field of a record with its uri.  [default: _id, id, uri, doc_id]")
+@click.option(
+    "--id-field",
+    metavar="F",
+    help="Field of a record with its uri, the same in all files.  [default: _id, id, uri, doc_id]",
+)
 @click.option("--title-field", metavar="F", help="Field of a record with its title.  [default: title]")
 @click.option(
     "--text-field", metavar="F", help="Field of a record with its text.  [default: text, body, content, abstract]"

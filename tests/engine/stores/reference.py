@@ -502,6 +502,12 @@ class ReferenceSnapshot:
     def ledger_of_documents(self) -> Iterator[LedgerRow]:
         return (row for _, row in self._state.entries if row.uri in self._state.documents)
 
+    def files_of_documents(self) -> Iterator[tuple[str, str | None]]:
+        for uri, item in self._state.documents.items():
+            named = {None, item.document.path or "-"}
+            files = [row.file for _, row in self._state.entries if row.uri == uri and row.state != "gone"]
+            yield from ((uri, file) for file in files or [None] if file in named)
+
     def file_of(self, uri: str) -> tuple[LedgerRow, Stamp] | None:
         rows = (row for _, row in self._state.entries if row.uri == uri and row.state in HELD)
         return next(((row, self._state.files[row.file]) for row in rows), None)

@@ -37,6 +37,7 @@ from likewise.shell.indexing import runs as runs_cli
 
 KEPT = "pruning keeps the documents of files and folders that could not be read whole"
 LONG_AGO = time.time() - 3600
+BY_ID = ("--id-field", "id")
 
 
 def write(path: Path, text: str | bytes, when: float = LONG_AGO) -> Path:
@@ -201,7 +202,7 @@ def test_a_duplicate_across_batches_and_files_is_said_and_the_last_wins(
     monkeypatch.setattr("indexer.indexing.core.BATCH_CHARACTERS", 300)
     first = write(tmp_path / "1.jsonl", lines(*({"id": f"i{i % 3}", "text": f"first {i}"} for i in range(7))))
     second = write(tmp_path / "2.jsonl", lines({"id": "i1", "text": "second"}))
-    said = likewise("index", folder, first, second, "--json")
+    said = likewise("index", folder, *BY_ID, first, second, "--json")
     found = counts(said)
     assert (said.json["seen"], found["duplicates"]) == (8, 5)
     assert "5 records left out" in said.err
@@ -358,17 +359,36 @@ def test_of_two_records_with_one_id_the_earlier_is_not_embedded_in_every_run(
     }
 
 
-def test_records_of_two_tables_with_one_id_are_counted_in_every_run(
+def test_records_of_two_tables_with_one_named_id_are_counted_in_every_run(
     likewise: Callable[..., Any], tmp_path: Path, folder: Path
 ) -> None:
     tables = tmp_path / "tables"
     tables.mkdir()
     for name in ("a", "b"):
         write(tables / f"{name}.csv", "id,word\n" + "".join(f"{number},{name}{number}\n" for number in range(3)))
-    for expected in ({"indexed": 3, "skipped": 3}, {"unchanged": 3, "skipped": 3}, {"unchanged": 3, "skipped": 3}):
-        said = likewise("index", folder, tables, "--json")
+    joined = f"{tables / 'a.csv'} and {tables / 'b.csv'} have the same ids, such as '0': one document each"
+    for options, expected in (
+        (BY_ID, {"indexed": 3, "skipped": 3}),
+        ((), {"unchanged": 3, "skipped": 3}),
+        ((), {"unchanged": 3, "skipped": 3}),
+    ):
+        said = likewise("index", folder, *options, tables, "--json")
         assert counts(said) == expected | {"duplicates": 3}
         assert "3 records left out, because a later record has the same id" in said.err
+        assert said.err.count(joined) == (options == BY_ID)
+
+
+def test_records_of_two_files_with_one_id_keep_their_addresses_after_a_rebuild(
+    likewise: Callable[..., Any], tmp_path: Path, folder: Path
+) -> None:
+    tables = tmp_path / "tables"
+    for name in ("b", "a"):  # the second comes first in the walk
+        write(tables / f"{name}.csv", f"id,text\n1,of {name}\n")
+        likewise("index", folder, tables)
+    likewise("index", folder, tables, "--rebuild").succeeded()
+    with Index.open(folder) as index:
+        assert {document.uri: document.text for document in index} == {"1": "of b", f"{tables}/a.csv#1": "of a"}
+    assert likewise("show", folder, f"{tables}/a.csv#1").out.rstrip().endswith("of a")
 
 
 # pruning
@@ -623,10 +643,10 @@ def test_what_one_group_of_sources_has_lost_and_another_has_is_not_pruned(
     likewise: Callable[..., Any], tmp_path: Path, folder: Path, lines: Callable[..., str]
 ) -> None:
     first = write(tmp_path / "1" / "r.jsonl", lines({"id": "x", "text": "one"}, {"id": "y", "text": "two"}))
-    likewise("index", folder, tmp_path / "1")
+    likewise("index", folder, *BY_ID, tmp_path / "1")
     second = tmp_path / "2"
     write(second / "s.jsonl", lines({"id": "z", "text": "three"}))
-    likewise("index", folder, second, "--no-ignore")
+    likewise("index", folder, *BY_ID, second, "--no-ignore")
     write(first, lines({"id": "y", "text": "two"}), LONG_AGO + 9)
     write(second / "s.jsonl", lines({"id": "z", "text": "three"}, {"id": "x", "text": "one"}), LONG_AGO + 9)
     assert counts(likewise("update", folder, "--prune", "--json")) == {"unchanged": 2, "updated": 1}
@@ -637,9 +657,9 @@ def test_the_text_of_a_file_that_is_gone_gives_way_to_that_of_another_with_the_s
     likewise: Callable[..., Any], tmp_path: Path, folder: Path, lines: Callable[..., str]
 ) -> None:
     write(tmp_path / "s" / "a.jsonl", lines({"id": "x", "text": "of a"}))
-    likewise("index", folder, tmp_path / "s")
+    likewise("index", folder, *BY_ID, tmp_path / "s")
     later = write(tmp_path / "s" / "b.jsonl", lines({"id": "x", "text": "of b"}))
-    likewise("index", folder, tmp_path / "s")
+    likewise("index", folder, *BY_ID, tmp_path / "s")
     with Index.open(folder) as index:
         assert index.get("x").text == "of b"
     later.unlink()
@@ -656,12 +676,12 @@ def test_a_document_that_stood_in_two_files_goes_with_the_last_of_them(
     first = write(tmp_path / "s" / "a.jsonl", lines({"id": "x", "text": "of a"}))
     second = write(tmp_path / "s" / "b.jsonl", lines({"id": "x", "text": "of b"}))
     write(tmp_path / "s" / "c.jsonl", lines(*({"id": f"c{i}", "text": "more"} for i in range(3))))
-    likewise("index", folder, tmp_path / "s")
+    likewise("index", folder, *BY_ID, tmp_path / "s")
     second.unlink()
-    said = likewise("index", folder, tmp_path / "s", "--prune")
+    said = likewise("index", folder, *BY_ID, tmp_path / "s", "--prune")
     assert "to read again: 1 file with documents that another file has lost: run again" in said.err
     first.unlink()
-    assert likewise("index", folder, tmp_path / "s", "--prune", "--rehash", "--json").json["pruned"] == 1
+    assert likewise("index", folder, *BY_ID, tmp_path / "s", "--prune", "--rehash", "--json").json["pruned"] == 1
     assert uris(folder) == ["c0", "c1", "c2"]
 
 
@@ -720,9 +740,9 @@ def test_a_document_that_another_source_still_has_is_not_pruned(
 ) -> None:
     first = write(tmp_path / "1" / "r.jsonl", lines(*({"id": f"r{i}", "text": "text"} for i in range(4))))
     write(tmp_path / "2" / "r.jsonl", lines({"id": "r1", "text": "text"}))
-    likewise("index", folder, tmp_path / "1", tmp_path / "2")
+    likewise("index", folder, *BY_ID, tmp_path / "1", tmp_path / "2")
     write(first, lines(*({"id": f"r{i}", "text": "text"} for i in (0, 2, 3))), LONG_AGO + 9)
-    said = likewise("index", folder, tmp_path / "1", "--prune", "--json")
+    said = likewise("index", folder, *BY_ID, tmp_path / "1", "--prune", "--json")
     assert said.json["pruned"] == 0
     assert len(uris(folder)) == 4
 
@@ -771,9 +791,9 @@ def test_a_document_that_another_file_has_is_not_an_ignored_one(
 ) -> None:
     write(notes / "one.jsonl", lines({"id": "r", "text": "text"}))
     write(notes / "two.jsonl", lines({"id": "r", "text": "text"}))
-    likewise("index", folder, notes)
+    likewise("index", folder, *BY_ID, notes)
     write(notes / ".likewiseignore", "two.jsonl\n")
-    assert "ignored" not in counts(likewise("index", folder, notes, "--prune", "--json"))
+    assert "ignored" not in counts(likewise("index", folder, *BY_ID, notes, "--prune", "--json"))
 
 
 def test_an_emptied_folder_prunes_only_with_yes(likewise: Callable[..., Any], notes: Path, folder: Path) -> None:
@@ -956,20 +976,21 @@ def test_of_two_files_with_one_id_the_other_is_taken_when_one_goes(
 ) -> None:
     write(tmp_path / "in" / "1.jsonl", lines({"id": "a", "text": "of the first"}))
     second = write(tmp_path / "in" / "2.jsonl", lines({"id": "a", "text": "of the second"}))
-    likewise("index", folder, tmp_path / "in")
+    likewise("index", folder, *BY_ID, tmp_path / "in")
     second.unlink()
-    assert likewise("index", folder, tmp_path / "in", "--prune", "--yes", "--json").json["pruned"] == 0
-    likewise("index", folder, tmp_path / "in")
+    assert likewise("index", folder, *BY_ID, tmp_path / "in", "--prune", "--yes", "--json").json["pruned"] == 0
+    likewise("index", folder, *BY_ID, tmp_path / "in")
     with Index.open(folder) as index:
         assert index.get("a").text == "of the first"
 
 
 def run_into(index: Index, *sources: Path, listener: Listener = SILENT) -> int:
-    """One run with --prune; returns how many files the next one has to read again."""
-    opened = open_sources([str(source) for source in sources], ReadOptions(), holds_store)
+    """One run with --id-field and --prune; returns how many files the next one has to read again."""
+    options = ReadOptions(id_field="id")
+    opened = open_sources([str(source) for source in sources], options, holds_store)
     core = IndexCore(index._core.store, index.encoder, Context(listener=listener))
     with store_of(index).writer() as writer:
-        run = Run(core, writer, ReadOptions())
+        run = Run(core, writer, options)
         summary = run.feed(opened)
         with core.store.snapshot() as snapshot:
             lost = find_lost(snapshot, [run.seen])

@@ -245,6 +245,8 @@ def test_any_operations_leave_what_the_reference_has(store: Store, seed: int) ->
             assert dict(one.ledger_counts()) == dict(other.ledger_counts())
             of_documents = [Counter(snapshot.ledger_of_documents()) for snapshot in (one, other)]
             assert of_documents[0] == of_documents[1]
+            files = [Counter(snapshot.files_of_documents()) for snapshot in (one, other)]
+            assert files[0] == files[1]
             assert dict(one.hashes()) == dict(other.hashes())
             if step % 8 == 7:
                 agree(one, other, vectors, FILTERS)

@@ -515,6 +515,7 @@ def test_the_end_of_a_run_marks_what_is_gone_and_what_is_unchanged(store: Store)
         assert snapshot.files()["/a"].entries == (("a1", "unchanged", NO_REASON),)
         assert snapshot.get("a2") is not None  # gone from its file, and still a document
         assert sorted(row.uri for row in snapshot.ledger_of_documents()) == ["a1", "a2", "b1", "c1"]
+        assert list(snapshot.files_of_documents()) == [("a2", None)]  # no file has it now; the others name no file
     assert run(store, [LedgerRow("/a", "a2", "indexed")], ["/b"]) == 0  # one file came back with it, one is lost whole
     assert states(store) == ["/a a1 unchanged", "/a a2 indexed", "/b b1 gone", "/c c1 indexed"]
 
