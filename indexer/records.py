@@ -41,7 +41,7 @@ class Document:
     Attributes:
         uri: its name, unique in an index.
         text: the whole text; offsets count its code points.
-        title: embedded before each passage; may be empty.
+        title: embedded before each passage; may be empty. None is accepted as no title.
         metadata: JSON values to filter by; a dotted path names a member of a nested object.
         path: absolute path of the file it came from; None for records from elsewhere.
         format: short name of the file's format, such as "markdown" or "pdf".
@@ -57,6 +57,10 @@ class Document:
     format: str | None = None
     modified: str | None = None
     sections: tuple[Section, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.title is None:  # as many programs write what is missing
+            object.__setattr__(self, "title", "")
 
 
 OPTIONAL = tuple(member.name for member in fields(Document) if member.default is None)

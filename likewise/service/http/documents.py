@@ -61,7 +61,7 @@ class Writers:
             raise Problem(
                 400, "no-model", f"index {served.name!r} holds vectors of its owner's own: add to it in Python"
             )
-        given = [Document(new.uri, new.text, new.title, new.metadata) for new in documents]
+        given = [Document(new.uri, new.text, new.title or "", new.metadata) for new in documents]
         changes = self._of(served).write(lambda index: index.add(given))
         return asdict(changes) | {"notes": [served.without_address(note) for note in changes.notes]}
 

@@ -245,7 +245,7 @@ class NewDocument(_Body):
 
     uri: Uri
     text: str = Field(description=f"At most {limits.MAX_TEXT_CHARACTERS:,} characters.")
-    title: Annotated[str, Field(max_length=10_000)] = ""
+    title: Annotated[str | None, Field(max_length=10_000)] = ""
     metadata: dict[str, Any] = Field(
         default_factory=dict,
         description=f"At most {limits.MAX_METADATA_FIELDS:,} fields, counted with those below them.",

@@ -64,6 +64,13 @@ def test_documents_come_back_as_they_went_in(index: Index) -> None:
         assert list(again) == [DOCUMENT, *others]
 
 
+def test_no_title_may_be_none(index: Index) -> None:
+    document = Document("a", "text", title=None)  # type: ignore[arg-type]
+    index.add([document])
+    assert (document.title, index.get("a")) == ("", Document("a", "text"))
+    assert index.add([Document("a", "text", "")]).unchanged == ("a",)
+
+
 def test_two_hashes_tell_content_from_metadata(index: Index, encoder: Any) -> None:
     index.add([DOCUMENT])
     before, dumped = len(encoder.seen), snapshot_of(index).vectors_of("a")

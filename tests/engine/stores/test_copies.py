@@ -101,6 +101,7 @@ def test_a_record_comes_back_as_it_was() -> None:
     assert (own.spans, own.recipe) == (embedded.spans, "r")
     np.testing.assert_array_equal(own.vectors.astype(np.float16), rows.astype(np.float16))
     assert from_record(to_record(document, None)) == (document, None)
+    assert from_record({"likewise": 1, "id": "a", "text": "x", "title": None}) == (Document("a", "x"), None)
     with pytest.raises(ValueError, match="passages do not fit"):
         from_record({"likewise": 1, "id": "a", "text": "x", "passages": [{"start": 0, "end": 9, "vector": [1]}]})
 

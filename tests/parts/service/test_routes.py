@@ -280,7 +280,7 @@ def test_messages_keep_their_words_where_an_address_is_one_character(
 
 def test_documents_are_put_and_deleted(writer: TestClient, papers: Path) -> None:
     new = {"uri": "mars", "text": "Mars is red.", "title": "Mars", "metadata": {"year": 2023, "moons": 2}}
-    put = writer.put(DOCUMENTS, json={"documents": [new, {"uri": "sun", "text": "The sun is hot."}]})
+    put = writer.put(DOCUMENTS, json={"documents": [new, {"uri": "sun", "title": None, "text": "The sun is hot."}]})
     assert put.json() == {"added": ["mars"], "replaced": ["sun"], "updated": [], "unchanged": [], "notes": []}
     assert writer.put(DOCUMENTS, json={"documents": [new]}).json()["unchanged"] == ["mars"]
     assert writer.post(SEARCH, json={"query": "red mars", "where": "moons = 2"}).json()["hits"][0]["uri"] == "mars"
