@@ -64,6 +64,10 @@ class Entry:
         document = None if self.document is None else replace(self.document, uri=uri)
         return replace(self, uri=uri, document=document)
 
+    def noted(self, *notes: Reason) -> Entry:
+        """Return this entry with these notes too."""
+        return replace(self, notes=(*self.notes, *notes)) if notes else self
+
 
 def content_or_entry(read_content: Callable[[], Content], uri: str, file: str, stamp: Stamp) -> Content | Entry:
     """Return what a reader makes of a file or message, or the entry that says why it has no document."""

@@ -196,7 +196,9 @@ def _reason_to_skip(path: str, format_: Format, head: bytes, size: int, options:
     if not head:
         return Code.EMPTY()
     is_read_here = format_.kind != "extracted" and format_ is not MBOX
-    if is_read_here and (reason := reason_not_to_read(path, binary=is_binary(head))):
+    # A table with few NUL bytes is a table: they are left out, with a note.
+    is_damaged = format_.kind == "records" and head.count(0) <= max(2, len(head) // 100)
+    if is_read_here and (reason := reason_not_to_read(path, binary=is_binary(head) and not is_damaged)):
         return reason
     if size > options.max_bytes and (format_.kind != "records" or format_ is JSON):
         return Code.TOO_LARGE(f"{size / 2**20:,.1f}", f"{options.max_file_mb:g}")

@@ -15,11 +15,18 @@ from itertools import islice
 from typing import Any, BinaryIO
 
 from indexer.errors import count_of
-from indexer.ledger import Code
+from indexer.ledger import Code, Reason
 from indexer.sources.content import Refused
 from indexer.sources.encoding import marked_encoding
 from indexer.sources.entry import Entry, ReadOptions
-from indexer.sources.records.record import TEXT_FIELDS, Container, is_text, text_names, type_name
+from indexer.sources.records.record import (
+    TEXT_FIELDS,
+    TITLE_FIELDS,
+    Container,
+    is_text,
+    text_names,
+    type_name,
+)
 from indexer.sources.records.repeated_members import noting
 
 _NAMED = 3
@@ -52,6 +59,7 @@ def read_jsonl(stream: BinaryIO, container: Container) -> Iterator[Entry]:
                 yield container.whole(False, Code.WRONG_ENCODING(encoding))
                 return
             line = line.removeprefix(codecs.BOM_UTF8)
+        line, nul = _without_nul(line)
         if line.isspace() or not line:
             continue
         has_records = True
@@ -63,7 +71,7 @@ def read_jsonl(stream: BinaryIO, container: Container) -> Iterator[Entry]:
             continue
         if isinstance(record, dict):
             has_objects, has_named = True, has_named or named in record or _is_exported(record)
-            yield _noted(container.entry(number, record), repeated)
+            yield container.entry(number, record).noted(*nul, *_note_on(repeated))
         else:
             yield container.failed(number, Code.NOT_AN_OBJECT(type_name(record)))
     if not has_records:
@@ -73,17 +81,18 @@ def read_jsonl(stream: BinaryIO, container: Container) -> Iterator[Entry]:
 
 
 def _has_no_documents(stream: BinaryIO, options: ReadOptions) -> bool:
-    """Return whether every line is an object without a text, also in the usual members if others were asked for.
+    """Return whether every line is an object without text and title, also in the usual members if
+    others were asked for.
 
     It stops at the first other line. A damaged line may have been a document.
     """
-    texts = {*TEXT_FIELDS, *text_names(options)}
+    texts = {*TEXT_FIELDS, *TITLE_FIELDS, *text_names(options), options.title_field or ""}
     objects = 0
     try:
         while line := stream.readline(options.max_bytes + 1):
             line = line if objects else line.removeprefix(codecs.BOM_UTF8)
             if line.strip():
-                record = parse(line.rstrip()) if len(line) <= options.max_bytes else None
+                record = parse(_without_nul(line)[0].rstrip()) if len(line) <= options.max_bytes else None
                 if not isinstance(record, dict) or _has_text(record, texts):
                     return False
                 objects += 1
@@ -110,16 +119,14 @@ class JsonRecords:
     Attributes:
         records: an object, or the objects of a list.
         lines: the line that each record begins in.
-        repeated: the names of members that an object has more than once.
         have_text: whether any of them has a text of its own.
-        beside: the paths of members with words outside of a list of records that is in an object.
+        notes: what is not as the file has it.
     """
 
     records: list[dict[str, Any]]
     lines: list[int]
     have_text: bool
-    repeated: Collection[str]
-    beside: Collection[str] = ()
+    notes: tuple[Reason, ...]
 
 
 def json_records(text: str, options: ReadOptions) -> JsonRecords | None:
@@ -131,7 +138,9 @@ def json_records(text: str, options: ReadOptions) -> JsonRecords | None:
         Invalid: it is a list whose first record is sound and whose rest is not JSON, as of a file that is cut off.
     """
     try:
-        value = parse(text.encode(), _decoder(object_pairs_hook=noting(repeated := dict[str, None]())))
+        content, nul = _without_nul(text.encode())
+        text = content.decode() if nul else text
+        value = parse(content, _decoder(object_pairs_hook=noting(repeated := dict[str, None]())))
     except UnicodeEncodeError:
         return None
     except Invalid:
@@ -143,10 +152,11 @@ def json_records(text: str, options: ReadOptions) -> JsonRecords | None:
         return None
     have_text = any(_has_text(record, text_names(options)) for record in records)
     if isinstance(value, dict) and not have_text and (inner := _inner_records(value, text, options)):
-        return replace(inner, repeated=repeated)
+        return replace(inner, notes=(*nul, *_note_on(repeated), *inner.notes))
     if not have_text and (options.text_field or not isinstance(value, list) or not _is_table(records)):
         return None
-    return JsonRecords(records, _lines(text) if isinstance(value, list) else [1], have_text, repeated)
+    lines = _lines(text) if isinstance(value, list) else [1]
+    return JsonRecords(records, lines, have_text, (*nul, *_note_on(repeated)))
 
 
 def is_lines(text: str, options: ReadOptions) -> bool:
@@ -182,7 +192,8 @@ def _inner_records(value: dict[str, Any], text: str, options: ReadOptions) -> Js
     if len(lists) != 1:
         return None
     name, records = lists[0]
-    return JsonRecords(records, _lines_of_member(name, records, text), True, (), beside)
+    notes = (Code.MEMBERS_BESIDE(_named(beside)),) if beside else ()
+    return JsonRecords(records, _lines_of_member(name, records, text), True, notes)
 
 
 def _lines_of_member(name: str, records: list[dict[str, Any]], text: str) -> list[int]:
@@ -233,14 +244,13 @@ def read_json(records: JsonRecords, container: Container) -> Iterator[Entry]:
     A record without an id is "FILE:LINE", by the line that it begins in. Where several begin in one line, as in a list
     that is written without line ends, it is "FILE:LINE:2" for the second and so on.
     """
-    before, repeated, beside = Counter[int](), records.repeated, records.beside
+    before, notes = Counter[int](), records.notes
     for line, record in zip(records.lines, records.records, strict=True):
         before[line] += 1
         nth = before[line]
         read = container.entry if records.have_text else partial(container.row, named=record)
-        entry = _noted(read(line, record, nth=nth), repeated)
-        yield replace(entry, notes=(*entry.notes, Code.MEMBERS_BESIDE(_named(beside)))) if beside else entry
-        repeated = beside = ()  # the first record has the notes, because the parser does not say which record it is
+        yield read(line, record, nth=nth).noted(*notes)
+        notes = ()  # the first record has the notes, because the parser does not say which record it is
 
 
 class Invalid(Refused):
@@ -275,11 +285,20 @@ def _finite(number: str) -> float:
     return value
 
 
-def _noted(entry: Entry, repeated: Collection[str]) -> Entry:
-    """Return the entry of a record with a note that names the first members that it has more than once."""
-    if not repeated:
-        return entry
-    return replace(entry, notes=(*entry.notes, Code.REPEATED_MEMBER(_named(repeated))))
+def _note_on(repeated: Collection[str]) -> tuple[Reason, ...]:
+    """Return the note that names the first members that an object has more than once, if there are any."""
+    return (Code.REPEATED_MEMBER(_named(repeated)),) if repeated else ()
+
+
+_NUL = re.compile(rb"((?<!\\)(?:\\\\)*)\\u0000|\0")
+
+
+def _without_nul(data: bytes) -> tuple[bytes, tuple[Reason, ...]]:
+    """Return a JSON text without the character NUL, also where it is written as an escape, and a note if it had one."""
+    if b"\0" not in data and rb"\u0000" not in data:
+        return data, ()
+    clean = _NUL.sub(rb"\1", data)
+    return clean, (Code.NUL_LEFT_OUT(),) if clean != data else ()
 
 
 def _named(members: Collection[str]) -> str:

@@ -134,7 +134,7 @@ class Container:
 
         Args:
             title: title for a record without a title.
-            text: text for a record without a text; None takes the text from its members.
+            text: text for a record without a text; None takes the text from its members. A title alone is the text.
             nth: number of the record among the records that begin in the same line.
         """
         rest = dict(record)
@@ -144,13 +144,13 @@ class Container:
         try:
             uri = self._uri(rest) or uri
             own_title = _take(rest, self.options.title_field, self._free(TITLE_FIELDS))[1]
-            text = self._text(rest) if text is None else text
+            text = self._text(rest, own_title) if text is None else text
             vector = None if isinstance(rest.get("vector"), str) else _vector(rest.pop("vector", None))
         except NoText as error:
             return Entry(uri, self.file, "skipped", replace(error.reason, line=place), stamp=self.stamp)
         except BadRecord as error:
             return self.failed(place, error.reason, uri)
-        if not text.strip():
+        if not text.strip() and not (text := str(own_title) if is_text(own_title) else "").strip():
             return Entry(uri, self.file, "skipped", replace(Code.EMPTY_TEXT(), line=place), stamp=self.stamp)
         inner = rest.get("metadata")
         if isinstance(inner, dict):
@@ -193,11 +193,13 @@ class Container:
         options = self.options
         return tuple(n for n in usual if n not in (options.id_field, options.title_field, options.text_field))
 
-    def _text(self, rest: dict[str, Any]) -> str:
+    def _text(self, rest: dict[str, Any], title: object) -> str:
         field = self.options.text_field
         name, value = _take(rest, field, TEXT_FIELDS)
         if name is None and field:
             raise NoText(Code.NO_TEXT_MEMBER(field))
+        if value is None and is_text(title):
+            return str(title)
         if name is None:
             raise NoText(Code.RECORD_WITHOUT_TEXT())
         if value is None:

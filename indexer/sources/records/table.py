@@ -34,6 +34,8 @@ _DECIMAL_COMMA = re.compile(r"-\d|0,|[\d.]+\.\d+,", re.ASCII)
 """The beginning of a number in German form that cannot be a list of two numbers, as 1,2 can."""
 _COMMA_IN_CELL = re.compile(r"(?<=\d),(?=\d)|,(?=[ \t])", re.ASCII)
 _THOUSANDS = re.compile(r"-?(?:0|[1-9]\d{0,2}(?:\.\d{3})*)", re.ASCII)
+_SEPARATOR = re.compile(r'\ufeff?"?sep=([^\w\s"]|\t)"?', re.IGNORECASE)
+"""The first line of a table that names its delimiter, as spreadsheet programs read it."""
 _BOOLEANS = {"true": True, "false": False}
 
 Cell = str | int | float | bool
@@ -108,7 +110,9 @@ def read_table(stream: BinaryIO, container: Container, delimiter: str | None) ->
     if encoding is None:
         yield container.whole(False, Code.ENCODING_UNKNOWN())
         return
-    delimiter = delimiter or _delimiter(head.decode(encoding, errors="replace"))
+    sample = head.decode(encoding, errors="replace")
+    named = _SEPARATOR.fullmatch(next(iter(sample.splitlines()), ""))
+    delimiter = named[1] if named else delimiter or _delimiter(sample)
     quoting = csv.QUOTE_MINIMAL if delimiter != "\t" or _has_quoted_cells(stream, encoding, limit) else csv.QUOTE_NONE
     try:
         layout = _layout(_rows(stream, encoding, limit, delimiter=delimiter, quoting=quoting), container, delimiter)
@@ -122,7 +126,8 @@ def read_table(stream: BinaryIO, container: Container, delimiter: str | None) ->
         yield container.whole(False, Code.TOO_MANY_COLUMNS(f"{MAX_COLUMNS:,}"))
         return
     texts = set(text_names(container.options)).intersection(layout.header)
-    rows = _rows(stream, encoding, limit, delimiter=delimiter, quoting=quoting)
+    notes = set[Reason]()
+    rows = _rows(stream, encoding, limit, delimiter=delimiter, quoting=quoting, notes=notes)
     problem = _problem(layout, container)
     if problem and layout.rows:
         yield container.whole(
@@ -130,13 +135,13 @@ def read_table(stream: BinaryIO, container: Container, delimiter: str | None) ->
         )
         return
     if not problem and not texts and (not layout.records or layout.rows > MAX_ROWS):
-        yield _one_document(rows, layout, container)
+        yield _one_document(rows, layout, container).noted(*notes)
         return
     last = 0
     try:
         for last, row in islice(rows, layout.skipped + 1, None):
             if (entry := _row_entry(last, row, layout, container, texts)) is not None:
-                yield entry
+                yield entry.noted(notes.pop()) if notes else entry
         if problem:  # there are no rows, and none that cannot be read
             yield container.whole(True, problem)
     except _TooLong:
@@ -193,15 +198,30 @@ def _one_document(rows: Iterator[tuple[int, list[str]]], layout: _Layout, contai
 
 
 def _rows(
-    stream: BinaryIO, encoding: str, limit: int, *, delimiter: str, quoting: int, strict: bool = False
+    stream: BinaryIO,
+    encoding: str,
+    limit: int,
+    *,
+    delimiter: str,
+    quoting: int,
+    strict: bool = False,
+    notes: set[Reason] | None = None,
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows that are not blank, with the line that each begins in.
+    """Yield the rows that are not blank, with the line that each begins in. A first line such as "sep=;" is no row.
 
     A row is cut after one cell more than the limit, so that long rows need little memory.
+
+    Args:
+        notes: gets a note before a row is yielded that had the character NUL. NUL is left out.
     """
     stream.seek(0)
     decoder = io.TextIOWrapper(stream, encoding, newline="")
     row_length, first_line = 0, 1
+
+    def without_nul(line: str) -> str:
+        if notes is not None:
+            notes.add(Code.NUL_LEFT_OUT())
+        return line.replace("\0", "")
 
     def lines() -> Iterator[str]:
         nonlocal row_length
@@ -209,7 +229,7 @@ def _rows(
             row_length += len(line)
             if row_length > limit:
                 raise _TooLong
-            yield line
+            yield line if "\0" not in line else without_nul(line)
         if row_length:  # the row is not complete
             raise _Unclosed(first_line)
 
@@ -222,7 +242,7 @@ def _rows(
             row = next(reader, None)
             if row is None:
                 return
-            if row:
+            if row and not (first_line == 1 and _SEPARATOR.fullmatch(delimiter.join(row))):
                 yield first_line, row[: MAX_COLUMNS + 1]
     finally:
         decoder.detach()

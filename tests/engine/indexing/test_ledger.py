@@ -215,6 +215,7 @@ SENTENCES: list[tuple[Reason, str]] = [
         Code.REPEATED_MEMBER('"year"'),
         'an object in it has "year" more than once, and the last value was read: remove the others',
     ),
+    (Code.NUL_LEFT_OUT(), "its NUL characters are left out: no text has them"),
     (
         Code.NUMBERS_WITHOUT_FORMATS(),
         "numbers without their formats: save it as .xlsx to have them as they are shown",

@@ -93,7 +93,7 @@ def test_beir_and_the_usual_names(lines: Callable[..., list[Entry]], tmp_path: P
         ),
         ('{"text": "x", "vector": [1, "2"]}', "failed", 'line 1: its "vector" must be a list of numbers'),
         ('{"text": ""}', "skipped", "line 1: its text is empty"),
-        ('{"title": "alone", "text": " \\n"}', "skipped", "line 1: its text is empty"),
+        ('{"title": " ", "text": " \\n"}', "skipped", "line 1: its text is empty"),
     ],
 )
 def test_bad_records(lines: Callable[..., list[Entry]], line: str, state: str, reason: str) -> None:

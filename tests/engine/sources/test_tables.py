@@ -330,3 +330,82 @@ def test_a_table_of_too_many_columns_fails(tmp_path: Path, collect: Collect) -> 
     (tmp_path / "a.csv").write_text("id,text\n1,one\n2" + ",x" * 20_000 + "\n3,three\n")
     entries = [(entry.state, entry.reason.text()) for entry in collect(tmp_path / "a.csv")]
     assert entries == [("read", ""), ("failed", f"line 3: {reason}"), ("read", "")]
+
+
+def outcomes(entries: list[Entry]) -> list[tuple[str, str, list[str]]]:
+    """The name, text and notes of each document."""
+    return [
+        (Path(entry.uri).name, entry.document.text, [note.text() for note in entry.notes])
+        for entry in entries
+        if entry.document is not None
+    ]
+
+
+NUL = ["its NUL characters are left out: no text has them"]
+
+
+def test_a_table_with_a_nul_is_read_and_the_record_is_noted(tmp_path: Path, collect: Collect) -> None:
+    (tmp_path / "a.csv").write_bytes(b"name,city\nAnn,Rome\nB\0ob,Oslo\n")
+    assert outcomes(collect(tmp_path / "a.csv")) == [
+        ("a.csv:2", "name: Ann\ncity: Rome", []),
+        ("a.csv:3", "name: Bob\ncity: Oslo", NUL),
+    ]
+    (tmp_path / "b.tsv").write_bytes(b"na\0me\ttext\nAnn\tfirst\nBob\tsec\0ond\n")
+    assert outcomes(collect(tmp_path / "b.tsv")) == [("b.tsv:2", "first", NUL), ("b.tsv:3", "second", NUL)]
+    (tmp_path / "c.jsonl").write_text('{"id": 1, "text": "w\\u0000ords", "place": "R\\u0000ome"}\n')
+    (entry,) = collect(tmp_path / "c.jsonl")
+    assert entry.document is not None
+    assert (outcomes([entry]), entry.document.metadata) == ([("1", "words", NUL)], {"place": "Rome"})
+    record = b'{"text": "a\0b", "k\\u0000": [{"in": "\\\\\\u0000x\\\\u0000"}]}'
+    for name, content in (("e.jsonl", record), ("e.json", b"[%b]" % record)):
+        (tmp_path / name).write_bytes(content + b"\n")
+        (entry,) = collect(tmp_path / name)
+        assert entry.document is not None
+        assert (entry.document.text, entry.document.metadata) == ("ab", {"k": [{"in": "\\x\\u0000"}]})
+        assert [note.text() for note in entry.notes] == NUL
+    (tmp_path / "d.csv").write_bytes(b"a,b\n" + b"\0\1\2\3" * 50)
+    assert [(entry.state, entry.reason.text()) for entry in collect(tmp_path / "d.csv")] == [
+        ("skipped", "a binary file, of no format that likewise reads")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", "sep=;\r\nname;note\r\nAnn;likes tea, and milk\r\n"),
+        ("a.csv", '"sep=|"\nname|note\nAnn|likes tea, and milk\n'),
+        ("a.tsv", "SEP=;\nname;note\nAnn;likes tea, and milk\n"),
+        ("a.csv", '\ufeffsep=,\nname,note\nAnn,"likes tea, and milk"\n'),
+    ],
+)
+def test_a_first_line_that_names_the_delimiter_is_no_header(
+    tmp_path: Path, collect: Collect, name: str, content: str
+) -> None:
+    (document,) = documents(collect, tmp_path / name, content)
+    assert facts(document) == (
+        f"{name}:3",
+        "",
+        "name: Ann\nnote: likes tea, and milk",
+        {"name": "Ann", "note": "likes tea, and milk"},
+    )
+
+
+def test_a_record_with_a_title_alone_is_a_document(tmp_path: Path, collect: Collect) -> None:
+    records = [
+        {"id": 1, "title": "Rye", "text": ""},
+        {"id": 2, "title": "Oats"},
+        {"id": 3, "title": "Hops", "text": None},
+        {"id": 4, "title": 1984, "text": " "},
+    ]
+    content = "".join(json.dumps(record) + "\n" for record in records)
+    assert [facts(document)[:3] for document in documents(collect, tmp_path / "a.jsonl", content)] == [
+        ("1", "Rye", "Rye"),
+        ("2", "Oats", "Oats"),
+        ("3", "Hops", "Hops"),
+        ("4", "1984", "1984"),
+    ]
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "titles.jsonl").write_text('{"title": "Barley"}\n{"title": null, "text": "Malt"}\n')
+    assert [text for _, text, _ in outcomes(collect(tmp_path / "folder"))] == ["Barley", "Malt"]
+    (document,) = documents(collect, tmp_path / "b.csv", "id,title,text\n7,Wheat,\n")
+    assert facts(document) == ("7", "Wheat", "Wheat", {})

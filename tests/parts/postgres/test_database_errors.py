@@ -381,22 +381,42 @@ def test_what_the_extra_brings_is_missing(
         open_store("postgresql://u@h/db")
 
 
-def test_a_document_that_postgresql_cannot_hold_fails_alone(likewise: Callable[..., Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", ["folder", "PostgreSQL"])
+def test_records_with_nul_are_read_and_noted(likewise: Callable[..., Any], tmp_path: Path, engine: str) -> None:
     lines = [
         {"id": "a", "text": "good"},
-        {"id": "b", "text": "bad", "note": "x\0y"},
-        {"id": "c", "text": "bad", "no\0te": 1},
-        {"id": "d\0", "text": "bad"},
-        {"id": "e", "text": "good too", "list": ["x", {"y": 1}]},
+        {"id": "b", "text": "words", "note": "x\0y"},
+        {"id": "c", "title": "t\0", "text": "mo\0re words", "no\0te": 1},
+        {"id": "d\0", "text": "words", "list": ["x", {"y": "\0z"}]},
     ]
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    address = new_address()
-    for expected in ({"indexed": 2, "unchanged": 0, "failed": 3}, {"indexed": 0, "unchanged": 2, "failed": 3}):
+    address = tmp_path / "x.index" if engine == "folder" else new_address()
+    likewise("index", address, tmp_path / "r.jsonl", "--json").reported(0, indexed=4, failed=0, noted=1)
+    noted = likewise("info", address, "--ledger", "noted", "--json").out.splitlines()
+    assert {row["uri"] for row in map(json.loads, noted)} == {"b", "c", "d"}
+    with Index.open(address) as index:
+        documents = {document.uri: (document.title, document.text, document.metadata) for document in index}
+        assert index.check().ok
+    assert documents == {
+        "a": ("", "good", {}),
+        "b": ("", "words", {"note": "xy"}),
+        "c": ("t", "more words", {"note": 1}),
+        "d": ("", "words", {"list": ["x", {"y": "z"}]}),
+    }
+
+
+def test_a_document_that_postgresql_cannot_hold_fails_alone(likewise: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("good")
+    (tmp_path / "b.md").write_text('---\nnote: "x\\0y"\n---\nbad\n')
+    (tmp_path / "c.md").write_text('---\n"no\\0te": 1\n---\nbad\n')
+    (tmp_path / "e.md").write_text("---\nlist: [x, {y: 1}]\n---\ngood too\n")
+    address, b = new_address(), str(tmp_path / "b.md")
+    for expected in ({"indexed": 2, "unchanged": 0, "failed": 2}, {"indexed": 0, "unchanged": 2, "failed": 2}):
         likewise("index", address, tmp_path, "--json").reported(1, **expected)
     failed = likewise("info", address, "--ledger", "failed", "--json").out.splitlines()
     reasons = {row["uri"]: row["reason"] for row in map(json.loads, failed)}
-    assert reasons["b"] == "b: metadata field 'note' holds a NUL, which PostgreSQL cannot hold"
-    assert set(reasons) == {"b", "c", "d\N{REPLACEMENT CHARACTER}"}
+    assert reasons[b] == f"{b}: metadata field 'note' holds a NUL, which PostgreSQL cannot hold"
+    assert reasons.keys() == {b, str(tmp_path / "c.md")}
     assert likewise("check", address).code == 0
     assert likewise("search", address, "good", "--json").json["matched"] == 2
     with Index.open(address) as index, pytest.raises(BadInput, match="b: metadata field 'note' holds a NUL"):
