@@ -4,6 +4,9 @@ What is read: ISO 8601 with every precision and offset, 2000/9/25 (a year in fro
 with a month's name: RFC 2822, 25-Sep-2000, Sept 25, 2000, September 2000, Mon Sep 25 10:30:00 2000. Everything else
 stays text: 01/02/2003, 2019.2.1, 20200501, Sep, 10:30. A date without an offset is in UTC.
 
+A filter compares moments as moments. A year, month or day of a filter is compared with the day that a stored date
+writes: 2024-05-01T23:30:00-08:00 is on 2024-05-01, which is the next day in UTC.
+
 A store keeps rows for texts that are dates, and `check` compares these rows with the metadata. So this file has rules
 of its own, because the rules of a library, and of Python's `fromisoformat`, change from version to version.
 """
@@ -37,15 +40,25 @@ class Date:
         text: as a filter writes it.
         start, end: the span [start, end) that its precision leaves open, in microseconds since 1970 in UTC. A stored
             date counts with its start.
+        offset: microseconds that its clock is ahead of UTC.
     """
 
     text: str
     start: int
     end: int
+    offset: int = 0
 
     @property
     def precision(self) -> Precision:
         return next((name for length, name in _PRECISIONS if self.end - self.start <= length), "year")
+
+    @property
+    def has_clock(self) -> bool:
+        return self.end - self.start < _DAY
+
+    def place(self, stored: Date) -> int:
+        """Return where a stored date is compared with this one: its moment, or the time on its own clock."""
+        return stored.start if self.has_clock else stored.start + stored.offset
 
     def holds(self, instant: int) -> bool:
         """Return whether a stored date equals this date."""
@@ -124,8 +137,8 @@ def _read(text: str) -> Date | None:
     return None
 
 
-def _span(parts: dict[str, str | None]) -> tuple[int, int] | None:
-    """Return start and end of a date in microseconds since 1970; None if the calendar or the clock has no such date.
+def _span(parts: dict[str, str | None]) -> tuple[int, int, int] | None:
+    """Return start, end and offset of a date in microseconds; None if the calendar or the clock has no such date.
 
     Args:
         parts: the groups of a form; a group that the text does not have is None.
@@ -139,15 +152,15 @@ def _span(parts: dict[str, str | None]) -> tuple[int, int] | None:
         return None
     start = (first - _EPOCH) * _DAY
     if month is None:
-        return start, start + (366 if isleap(year) else 365) * _DAY
+        return start, start + (366 if isleap(year) else 365) * _DAY, 0
     if day is None:
-        return start, start + monthrange(year, number)[1] * _DAY
+        return start, start + monthrange(year, number)[1] * _DAY, 0
     if parts.get("hour") is None:
-        return start, start + _DAY
+        return start, start + _DAY, 0
     clock, offset = _clock(parts), _offset(parts)
     if clock is None or offset is None:
         return None
-    return start + clock[0] - offset, start + clock[0] + clock[1] - offset
+    return start + clock[0] - offset, start + clock[0] + clock[1] - offset, offset
 
 
 def _clock(parts: dict[str, str | None]) -> tuple[int, int] | None:

@@ -8,7 +8,8 @@ value does, and `!=` or `not in` if no value is equal. Numbers, booleans and tex
 have no order among one another. Text is ordered by code point.
 
 A `Date` is compared with the texts that read as dates (dates.py), each by its first moment: that is equal to a date
-which holds it, before one that begins later, and after one that has ended. What a text in quotes is compared with
+which holds it, before one that begins later, and after one that has ended. A year, month or day is compared with the
+day that the text writes, in any time zone. What a text in quotes is compared with
 depends on the field; the stores decide it (`indexer.stores.fields.field_types`).
 
 `contains`, `startswith`, `endswith` and `like` hold for the texts of a field, also where they read as dates: of several
@@ -44,7 +45,8 @@ class ExactText(str):
 Value: TypeAlias = Scalar | Date
 """A value that a filter compares with."""
 
-Type = Literal["number", "boolean", "text", "date"]
+Type = Literal["number", "boolean", "text", "date", "day"]
+"""The type of a row of a field. A date is stored as a moment, and as a day too if its clock is not UTC (flatten.py)."""
 
 COLUMNS = ("uri", "title", "path", "format", "modified")
 """Fields of the document itself. All are text, and empty means missing."""
@@ -279,14 +281,14 @@ def matches(where: Where, fields: Fields) -> bool:  # noqa: PLR0911 - one per ki
             return matches(In(name, (value,)), fields)
         case Compare(name, "<" | "<=" | ">" | ">=" as order, Date() as value):
             way, bound = value.bound(order)
-            return any(COMPARE[way](instant, bound) for instant in _instants(_values(name, fields)))
+            return any(COMPARE[way](place, bound) for place in _places(_values(name, fields), value))
         case Compare(name, op, value):
             same = (v for v in _values(name, fields) if type_of(v) == type_of(value))
             return any(COMPARE[op](v, value) for v in same)
         case In(name):
             values = _values(name, fields)
             equal = any((type_of(v), v) in where.keys for v in values) or any(
-                date.holds(instant) for instant in _instants(values) for date in where.dates
+                date.holds(place) for date in where.dates for place in _places(values, date)
             )
             return bool(values) and where.negated != equal
         case TextMatch(name, op, text, negated):
@@ -304,9 +306,9 @@ def _values(name: str, fields: Fields) -> list[Scalar]:
     return [v for v in values if v is not None and not (v == "" and name in COLUMNS)]
 
 
-def _instants(values: Iterable[Scalar]) -> list[int]:
+def _places(values: Iterable[Scalar], date: Date) -> list[int]:
     dates = (read_date(value) for value in values if isinstance(value, str))
-    return [date.start for date in dates if date is not None]
+    return [date.place(stored) for stored in dates if stored is not None]
 
 
 def render(where: Where) -> str:  # noqa: PLR0911 - one per kind of node

@@ -32,14 +32,14 @@ from indexer.filters.tree import (
 FieldTypes: TypeAlias = Mapping[str, Collection[Type]] | None
 """The types of each field that some document has; None if the index has no document.
 
-A field of dates has the types "date" and "text".
+A field of dates has the types "date" and "text", and for filters "day" if some of them are not in UTC.
 """
 
 
 def metadata_types(types: FieldTypes) -> dict[str, tuple[str, ...]]:
     """Return the sorted types of each metadata field. A date counts as text."""
     fields = sorted((types or {}).items())
-    return {name: tuple(sorted({*kinds} - {"date"})) for name, kinds in fields if name not in COLUMNS}
+    return {name: tuple(sorted({*kinds} - {"date", "day"})) for name, kinds in fields if name not in COLUMNS}
 
 
 def date_fields(types: FieldTypes) -> tuple[str, ...]:

@@ -5,8 +5,9 @@ The meaning of a filter is in `indexer.filters.tree`, and the fields that a filt
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from indexer.errors import FilterError
@@ -108,7 +109,7 @@ def _compile(where: Where, types: FieldTypes, dialect: Dialect) -> Sql:  # noqa:
             expect(field, None, types)
             return dialect.exists(field, below=True)
         case Compare() | In():
-            return _condition(resolve(where, types), dialect)
+            return _condition(resolve(where, types), "day" in (types or {}).get(where.field, ()), dialect)
         case TextMatch(field, op, text, negated):
             expect(field, ExactText(text), types)
             passes = dialect.passes(field, op, text)
@@ -117,23 +118,44 @@ def _compile(where: Where, types: FieldTypes, dialect: Dialect) -> Sql:  # noqa:
             return dialect.passes("path", "startswith", where.prefix)
 
 
-def _condition(where: Compare | In, dialect: Dialect) -> Sql:
+def _condition(where: Compare | In, has_days: bool, dialect: Dialect) -> Sql:
+    """Return a condition as SQL.
+
+    Args:
+        has_days: the field has rows of days.
+    """
     match where:
         case Compare(field, "=" | "!=" as op, value):
-            return _condition(In(field, (value,), negated=op == "!="), dialect)
+            return _condition(In(field, (value,), negated=op == "!="), has_days, dialect)
         case Compare(field, "<" | "<=" | ">" | ">=" as order, Date() as date):
-            return dialect.compares(field, "date", *date.bound(order))
+            op, bound = date.bound(order)
+            kind = _kind(date, has_days)
+            return _test(field, kind, partial(dialect.compares, field, op=op, value=bound), dialect)
         case Compare(field, op, value):
             assert not isinstance(value, Date)
             return dialect.compares(field, type_of(value), op, value)
         case In(field, values, negated):
             by_type: dict[Type, list[Value]] = {}
             for value in values:
-                by_type.setdefault(type_of(value), []).append(value)
-            equal = dialect.nothing
-            if by_type:
-                equal = dialect.join(" OR ", [dialect.equals(field, kind, group) for kind, group in by_type.items()])
+                by_type.setdefault(_kind(value, has_days), []).append(value)
+            parts = [
+                _test(field, kind, partial(dialect.equals, field, values=group), dialect)
+                for kind, group in by_type.items()
+            ]
+            equal = dialect.join(" OR ", parts) if parts else dialect.nothing
             return _present_but_not(field, equal, dialect) if negated else equal
+
+
+def _kind(value: Value, has_days: bool) -> Type:
+    return "day" if has_days and isinstance(value, Date) and not value.has_clock else type_of(value)
+
+
+def _test(field: str, kind: Type, test: Callable[[Type], Sql], dialect: Dialect) -> Sql:
+    """Return a test of values of a type. A document without days in this field has only dates in UTC."""
+    if kind != "day":
+        return test(kind)
+    without_days = _not(dialect.compares(field, "day", ">=", -(2**63)))
+    return dialect.join(" OR ", [test("day"), dialect.join(" AND ", [test("date"), without_days])])
 
 
 def _not(part: Sql) -> Sql:

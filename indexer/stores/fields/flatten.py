@@ -3,7 +3,8 @@
 Members of an object, or of the objects in a list, are under the path of their key (a key with a dot is such a path
 already). A list has one row for each different element. null, an empty list and an empty object have no row: they are
 missing. A value that no row can hold exactly is an error, never an approximation. A text that reads as a date has a
-second row with the microsecond in which that date begins. Every engine flattens in this way.
+second row with the microsecond in which that date begins. If a date of a field has a clock that is not UTC, each date
+of the field also has a row with the microsecond on its own clock. Every engine flattens in this way.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from indexer.filters.dates import read_date
 from indexer.filters.tree import Scalar, Type, metadata_field, type_of
 
 Row: TypeAlias = tuple[str, Type, Scalar]
-"""Name of a field as filters write it, type, value; of a date the microseconds since 1970 in UTC."""
+"""Name of a field as filters write it, type, value. A date is the microseconds since 1970: in UTC if the type is
+"date", on its own clock if it is "day"."""
 
 _field = lru_cache(4096)(metadata_field)  # records repeat the same paths
 _KINDS: Mapping[type, Type] = {str: "text", int: "number", float: "number", bool: "boolean"}
@@ -62,13 +64,12 @@ def with_dates(rows: list[Row], modified: str | None) -> list[Row]:
     Args:
         modified: the document's own time; its date has a name that no field of the metadata has.
     """
-    dates: dict[Row, None] = {}
-    for name, _, value in rows:
-        if isinstance(value, str) and (date := read_date(value)):
-            dates[name, "date", date.start] = None
-    if modified and (date := read_date(modified)):
-        dates["modified", "date", date.start] = None
-    return [*rows, *dates]
+    texts = [(name, value) for name, _, value in (*rows, ("modified", "text", modified)) if isinstance(value, str)]
+    dates = [(name, date) for name, text in texts if (date := read_date(text))]
+    shifted = {name for name, date in dates if date.offset}
+    moments: list[Row] = [(name, "date", date.start) for name, date in dates]
+    days: list[Row] = [(name, "day", date.start + date.offset) for name, date in dates if name in shifted]
+    return [*rows, *dict.fromkeys(moments + days)]
 
 
 def _is_plain(value: Any) -> bool:

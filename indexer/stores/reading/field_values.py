@@ -33,6 +33,7 @@ class FieldReader:
         among, chosen = self._among(where)
         ids = dict(self._view.rows("SELECT type, id FROM {tables}.field WHERE name = %s", field))
         days = None
+        ids.pop("day", None)
         if (date_field := ids.pop("date", None)) is not None:
             first, last = self._extremes(date_field)
             days = None if first is None else (day_of(int(first)), day_of(int(last)))

@@ -89,7 +89,7 @@ class Snapshot(DocumentReader, FieldReader, LedgerReader):
     def fields(self) -> Mapping[str, Collection[Type]] | None:
         """The types of each metadata field that some document has; None if there is no document."""
         fields = self._view.state.fields
-        return fields and {name: types for name, types in fields.items() if name not in COLUMNS}
+        return fields and {name: frozenset(types) - {"day"} for name, types in fields.items() if name not in COLUMNS}
 
     # filters
 

@@ -144,7 +144,7 @@ class SqliteDialect:
     def equals(self, field: str, kind: Type, values: Sequence[Value]) -> Sql:
         dates = [value for value in values if isinstance(value, Date)]
         if dates:
-            return _within(field, dates)
+            return _within(field, kind, dates)
         return _test(field, kind, *_equality([value for value in values if not isinstance(value, Date)]))
 
     def compares(self, field: str, kind: Type, op: Op, value: Scalar) -> Sql:
@@ -187,10 +187,10 @@ _TEXT_TESTS: Mapping[str, Callable[[str], tuple[str, list[Scalar]]]] = {
 """The test of each operator of texts, with {0} in place of the value, and its parameters."""
 
 
-def _within(name: str, dates: Sequence[Date]) -> Sql:
+def _within(name: str, kind: Type, dates: Sequence[Date]) -> Sql:
     """Return whether a stored date is in one of these spans, however many there are."""
     if len(dates) == 1:
-        return _test(name, "date", "{0} >= ? AND {0} < ?", [dates[0].start, dates[0].end])
+        return _test(name, kind, "{0} >= ? AND {0} < ?", [dates[0].start, dates[0].end])
     spans: list[list[int]] = []
     for start, end in sorted((date.start, date.end) for date in dates):
         if spans and start <= spans[-1][1]:
@@ -203,7 +203,7 @@ def _within(name: str, dates: Sequence[Date]) -> Sql:
         " AND field_value.value >= json_extract(span.value, '$[0]')"
         " AND field_value.value < json_extract(span.value, '$[1]')"
     )
-    return Sql(f"{_MEMBER}{rows})", (json.dumps(spans), name, "date"))
+    return Sql(f"{_MEMBER}{rows})", (json.dumps(spans), name, kind))
 
 
 _FIELD_ID = "(SELECT id FROM field WHERE name = ? AND type = ?)"
@@ -215,7 +215,7 @@ def _test(name: str, kind: Type, test: str, values: list[Scalar]) -> Sql:
     Args:
         test: a boolean expression with {0} in place of the value.
     """
-    if name in COLUMNS and kind != "date":
+    if name in COLUMNS and kind not in ("date", "day"):
         column = f"document.{name}"
         return Sql(f"({column} IS NOT NULL AND {column} <> '' AND {test.format(column)})", tuple(values))
     rows = f"SELECT document_id FROM field_value WHERE field_id = {_FIELD_ID} AND {test.format('value')}"
