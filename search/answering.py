@@ -29,7 +29,7 @@ from indexer.stores.words.analysis import stored_analysis
 from search.hits.hits import Hit, Hits
 from search.hits.marks import QuestionWords
 from search.hits.why import holds_all, reasons
-from search.query.conditions import note_on_conditions
+from search.query.conditions import notes_on_reading
 from search.query.examples import with_examples
 from search.query.missing_values import COMPARED_VALUES, may_have_notes, notes_on_values
 from search.query.newer import Newer, Weights
@@ -203,8 +203,8 @@ class Answering:
         self._timings.ranked(time.perf_counter() - begun)
         if plan.where is not None:
             notes += self.notes_on(snapshot, plan.where, ranked.matched > 0)
-        if query.conditions:
-            notes.append(note_on_conditions(query.conditions))
+        if not query.literal:
+            notes += notes_on_reading(query.asked, query.conditions)
         return Hits(
             tuple(hits), ranked.matched, ranked.exact, query.text, plan.mode, answered, tuple(notes), did_you_mean
         )

@@ -28,7 +28,7 @@ from search.asker import Asker, as_list, hits_above
 from search.hits.explain import add_sentences
 from search.hits.hits import Hits
 from search.hits.rerank import rerank as rerank_hits
-from search.query.query import Query
+from search.query.query import Query, understood
 from search.timings import Timings
 
 PAGE_DOCUMENTS = 256
@@ -139,6 +139,7 @@ class Searcher(Asker):
         answering, encoder = self.answering, None
         # One snapshot for question and answer: another index may replace this index in between.
         with answering.snapshot() as snapshot:
+            query = understood(query, [snapshot])
             vector, notes = answering.vector(snapshot, query)
             hits = answering.hits(snapshot, answering.plan(snapshot, query, vector), query.depth)
             if query.explain and (query.words or vector is not None) and snapshot.settings.recipe is not None:

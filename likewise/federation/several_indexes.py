@@ -29,9 +29,9 @@ from search.asker import as_list, hits_above
 from search.hits.explain import add_sentences
 from search.hits.hits import Hit, Hits, family_members, in_index
 from search.hits.rerank import rerank
-from search.query.conditions import note_on_conditions
+from search.query.conditions import notes_on_reading
 from search.query.newer import Newer, Weights, median_of
-from search.query.query import Query, as_query
+from search.query.query import Query, as_query, changed, understood
 from search.ranking.families import FOLDED_DEPTH, families, words_of_passage
 from search.ranking.fusion import CosineStatistics
 from search.searcher import Searcher
@@ -61,10 +61,11 @@ def answer_together(searchers: Mapping[str, Searcher], query: Query) -> Hits:
     if not searchers:
         raise BadInput("there is no index to ask: name at least one")
     with ExitStack() as stack:
-        unfolded = replace(query, fold=False)  # families reach from one index into another
         # In one order for all questions: each holds a connection of every database, and would wait for the others'.
         in_order = sorted(searchers.items(), key=lambda named: named[1].address)
         snapshots = {name: stack.enter_context(searcher.answering.snapshot()) for name, searcher in in_order}
+        query = understood(query, snapshots.values())
+        unfolded = changed(query, fold=False)  # families reach from one index into another
         parts = [_Part(name, searcher.answering, snapshots[name], unfolded) for name, searcher in searchers.items()]
         fields = _fields_of(parts)
         unknown_is_error = any(part.answering.unknown_fields == "error" for part in parts)
@@ -136,7 +137,7 @@ def _resolve_filter(parts: Sequence[_Part], where: Where, fields: FieldTypes, *,
             continue
         resolved = resolve_conditions(where, partial(_answerable, fields=own))
         part.leaves_none = resolved is False
-        part.query = replace(part.query, where=None if isinstance(resolved, bool) else resolved)
+        part.query = changed(part.query, condition=None if isinstance(resolved, bool) else resolved)
         asked = [one for one in conditions(where) if not isinstance(one, Under)]
         lacking = {one.field for one in asked} - {one.field for one in asked if _answerable(one, own)}
         if lacking:
@@ -207,7 +208,8 @@ def _rank(parts: Sequence[_Part], query: Query, depth: int) -> list[Hits]:
     answers, no_words = [], list[NoWords]()
     statistics = _cosine_statistics(parts) if query.ranked_by == "dense" else {}
     for part in parts:
-        notes = (*part.snapshot.notes, *([note_on_conditions(query.conditions)] if query.conditions else ()))
+        reading = [] if query.literal else notes_on_reading(query.asked, query.conditions)
+        notes = (*part.snapshot.notes, *reading)
         nothing = Hits((), 0, True, query.text, query.ranked_by, notes=notes)
         if part.leaves_none:
             answers.append(nothing)

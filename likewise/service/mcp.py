@@ -74,8 +74,8 @@ Where = Annotated[str | None, Field(description='A filter, such as: year >= 2020
 Literally = Annotated[
     bool,
     Field(
-        description='false reads "a phrase", +word, -word, -"a phrase" in the query as conditions: words that each hit '
-        "must hold, or must not."
+        description='false reads "a phrase", +word and, at the end, -word in the query as conditions: words that each '
+        "hit must hold, or must not."
     ),
 ]
 Cursor = Annotated[

@@ -1,8 +1,13 @@
-"""The conditions in a question: `"a phrase"`, `+word`, `-word` and `-"a phrase"`."""
+"""The conditions in a question: `"a phrase"`, `+word`, `-word` and `-"a phrase"`.
+
+A dash is more often a part of a question ("what does tar -xzf do") than a sign. Therefore it excludes only after the
+last plain word. `-word` does not exclude there either if a document holds it with its dash (`-40`).
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable
 
 from indexer.errors import BadInput, Message
 from indexer.filters.tree import one_line
@@ -25,11 +30,14 @@ _CONDITION = re.compile(
 )
 
 
-def read_conditions(question: str) -> tuple[str, tuple[Condition, ...]]:
+def read_conditions(question: str, dashed: Collection[str] = ()) -> tuple[str, tuple[Condition, ...]]:
     """Return what is left to ask of a question, and its conditions, each once.
 
-    A sign that stands before no word, and a quotation mark without a second one, are text. If no word is left to ask,
-    the text is empty.
+    A sign that stands before no word, a dash before the last plain word, and a quotation mark without a second one, are
+    text. If no word is left to ask, the text is empty.
+
+    Args:
+        dashed: words with a dash that are text.
 
     Raises:
         BadInput: there are more than MAX_CONDITIONS.
@@ -37,16 +45,13 @@ def read_conditions(question: str) -> tuple[str, tuple[Condition, ...]]:
     conditions: dict[Condition, None] = {}
 
     def take(match: re.Match[str]) -> str:
-        text = next(part for part in match.group("signed", "word", "phrase") if part is not None)
-        words = tuple(exact_words(text))
-        if not words or (match["word"] and not exact_words(text[0])):
+        condition = _condition(match)
+        if condition is None or (condition.excluded and (match.start() < end or condition.text in dashed)):
             return match[0]
-        quoted = f'"{" ".join(text.split())}"' if match["word"] is None else text
-        excluded = match["sign"] == "-"
-        sign = "-" if excluded else "+" if match["word"] else ""
-        conditions[Condition(sign + quoted, words, excluded)] = None
+        conditions[condition] = None
         return " "
 
+    end = _end_of_plain_words(question)
     rest = _CONDITION.sub(take, question)
     if not conditions:
         return question, ()
@@ -61,7 +66,39 @@ def read_conditions(question: str) -> tuple[str, tuple[Condition, ...]]:
     return " ".join(rest.split()) if exact_words(rest) else "", tuple(conditions)
 
 
-def note_on_conditions(conditions: Conditions) -> str:
-    """Return the note that names what was read as conditions."""
-    shown = ", ".join(one_line(condition.text, _SHOWN_CHARACTERS) for condition in conditions)
-    return Message(f"read as conditions: {shown}", "; --literal asks for the text as it stands")
+def notes_on_reading(asked: str, conditions: Conditions) -> list[str]:
+    """Return the notes that name what was read as conditions, and the words with a dash in the text that is asked."""
+    notes, found = list[str](), (_condition(match) for match in _CONDITION.finditer(asked))
+    if conditions:
+        notes.append(Message(f"read as conditions: {_shown(conditions)}", "; --literal asks for the text as it stands"))
+    if dashed := [condition for condition in found if condition is not None and condition.excluded]:
+        example = one_line(dashed[0].text[1:].strip('"'), _SHOWN_CHARACTERS)
+        advice = f'to leave out documents with a word, end the question with -"{example}"'
+        notes.append(f"read as words: {_shown(dashed)}; {advice}")
+    return notes
+
+
+def _shown(conditions: Iterable[Condition]) -> str:
+    return ", ".join(dict.fromkeys(one_line(condition.text, _SHOWN_CHARACTERS) for condition in conditions))
+
+
+def _condition(match: re.Match[str]) -> Condition | None:
+    """Return the condition that was typed; None if there is no word, or the sign is not directly before it."""
+    text = next(part for part in match.group("signed", "word", "phrase") if part is not None)
+    words = tuple(exact_words(text))
+    if not words or (match["word"] and not exact_words(text[0])):
+        return None
+    quoted = match["word"] or f'"{" ".join(text.split())}"'
+    sign = "-" if match["sign"] == "-" else "+" if match["word"] else ""
+    return Condition(sign + quoted, words, sign == "-")
+
+
+def _end_of_plain_words(question: str) -> int:
+    """Return a place after the last plain word and before the conditions that follow it; 0 if there is no word."""
+    end = len(question)
+    for match in reversed([*_CONDITION.finditer(question)]):
+        if _condition(match) is not None:
+            if exact_words(question[match.end() : end]):
+                return match.end()
+            end = match.start()
+    return 0

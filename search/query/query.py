@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from search.query.newer import Newer
 
 if TYPE_CHECKING:
     from indexer.encoders.torch.cross_encoder import Scorer
+    from indexer.stores.reading.snapshot import Snapshot
 
 Mode = Literal["dense", "words", "hybrid"]
 
@@ -59,8 +61,8 @@ class Query:
         fold: return one hit for each family of hits whose passages have nearly the same text (ranking/families.py).
         newer: newer documents first: the half-life of a score above 0, such as "90d", or "90d:FIELD" for the dates of a
             field in place of `modified`. Documents without a date count as the median of the others.
-        literal: ask for the whole text as it stands. Otherwise `"a phrase"`, `+word`, `-word` and `-"a phrase"` in the
-            text are conditions, and the rest is asked (conditions.py).
+        literal: ask for the whole text as it stands. Otherwise `"a phrase"`, `+word` and, after the last plain word,
+            `-word` and `-"a phrase"` in the text are conditions, and the rest is asked (conditions.py).
         condition: the tree of `where`.
         asked: the text without the conditions in it.
         conditions: the conditions in the text.
@@ -155,6 +157,29 @@ class Query:
     def depth(self) -> int:
         """Number of hits to rank before a reranker chooses k of them."""
         return self.k if self.rerank is None else max(self.k, self.rerank_depth)
+
+
+def understood(query: Query, snapshots: Collection[Snapshot]) -> Query:
+    """Return a question to these snapshots. `-word` in it is text if a document holds the word with its dash."""
+    dashed = {
+        condition.text
+        for condition in query.conditions
+        if condition.excluded
+        and condition.text[1] != '"'
+        and any(snapshot.holds_dashed(condition.words) for snapshot in snapshots)
+    }
+    if not dashed:
+        return query
+    asked, conditions = read_conditions(query.text, dashed)
+    return changed(query, asked=asked, conditions=conditions)
+
+
+def changed(query: Query, **members: Any) -> Query:
+    """Return a question with other members, which are valid. Its text is not read again."""
+    other = copy(query)
+    for name, value in members.items():
+        object.__setattr__(other, name, value)
+    return other
 
 
 def as_query(query: Query | str) -> Query:

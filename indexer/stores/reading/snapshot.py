@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from copy import copy
 
 import numpy as np
@@ -222,6 +222,10 @@ class Snapshot(DocumentReader, FieldReader, LedgerReader):
         words = self._open_words() if terms else None  # first, because it may raise WordsBuilding
         ranking = self.dense(vector, depth, where, unit, exact, conditions)
         return candidates.join(self._view, vector, terms, ranking, words, depth, where, unit, conditions)
+
+    def holds_dashed(self, words: Sequence[str]) -> bool:
+        """Return whether a document has these words (exact.py) in a row, and the first of them after a dash: `-xzf`."""
+        return self._open_words().holds_dashed(words)
 
     def word_statistics(self, text: str) -> WordStatistics:
         """Return the statistics by which BM25 weighs the terms of a question in this index."""

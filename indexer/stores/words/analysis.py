@@ -22,7 +22,7 @@ from indexer.stores.words.accents import fold
 if TYPE_CHECKING:
     import tantivy
 
-VERSION = 2
+VERSION = 3
 """Version of the rules in this file, accents.py and exact.py. A word index made with another version is rebuilt."""
 
 LANGUAGES = {

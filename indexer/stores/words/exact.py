@@ -23,6 +23,11 @@ _ASCII_WORD = re.compile(r"[^\W_]+(?:_+[^\W_]+)*", re.ASCII)
 _LETTER = f"(?![_{UNSPACED}])[{IN_WORDS}]"
 _WORD = re.compile(rf"[{UNSPACED}]|(?![{UNSPACED}])[^\W_](?:{_LETTER})*(?:_+(?:{_LETTER})+)*")
 _UNSEEN = re.compile(f"[{UNSEEN}]+")
+_DASHES = r"\-\u2010\u2011\u2013\u2212\uff0d"
+_DASHED = re.compile(
+    # The dash is first, because a search for a set of characters is fast. The en dash is a minus only before a digit.
+    rf"[{_DASHES}](?<![{_DASHES}{IN_WORDS}\u0300-\u036f)\]}}%].)(?:(?<!\u2013)|(?=\d))([^\W_][{IN_WORDS}]*)"
+)
 
 
 def exact_words(text: str) -> list[str]:
@@ -33,6 +38,15 @@ def exact_words(text: str) -> list[str]:
         folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
         words = _WORD.findall(_UNSEEN.sub("", folded))
     return [word if len(word) <= _MAX_WORD_CHARACTERS else _shortened(word) for word in words]
+
+
+def dashed_words(text: str) -> list[str]:
+    """Return the first word after each dash that begins a word, with a hyphen: `-xzf`, and `-std` of `-std=c++20`.
+
+    The dash of `covid-19` is inside a word, and `--force` has two dashes.
+    """
+    words = (exact_words(word)[:1] for word in dict.fromkeys(_DASHED.findall(text)))
+    return [f"-{word}" for own in words for word in own]
 
 
 def places(text: str, words: Sequence[str]) -> list[tuple[int, int]]:

@@ -31,7 +31,7 @@ from indexer.lazy_property import LazyProperty
 from indexer.passages.cut import visible_parts
 from indexer.stores.port import Condition, Ids, TextStatistics
 from indexer.stores.words.analysis import Analysis, Terms, characters, is_compound
-from indexer.stores.words.exact import BORDER, exact_words
+from indexer.stores.words.exact import BORDER, dashed_words, exact_words
 
 Engine: TypeAlias = tantivy.Index
 
@@ -93,7 +93,8 @@ _SCHEMA = (
 @dataclass(frozen=True, slots=True)
 class IndexedText:
     """A text to be found, of a document or a passage: its id, its document's id, its words (`Analysis.words`), its
-    characters that can be a word, and its words as conditions compare them, between spaces."""
+    characters that can be a word, and its words as conditions compare them, between spaces; those after a dash again,
+    with a hyphen."""
 
     id: int
     document: int
@@ -133,7 +134,7 @@ def indexed_texts(
 
 def _words_of(title: str, visible: str, analysis: Analysis) -> tuple[list[str], list[str], str]:
     text = f"{title} {visible}"
-    exact = " ".join([*exact_words(title), BORDER, *exact_words(visible)])
+    exact = " ".join([*exact_words(title), BORDER, *exact_words(visible), *dashed_words(text)])
     return analysis.words(text), characters(text), exact
 
 
@@ -183,6 +184,11 @@ def restrict(field: str, ids: Ids, *, excluded: bool = False) -> Restriction:
 def restrict_to(conditions: Sequence[Condition]) -> Restriction:
     """Limit a search to the texts that meet all conditions."""
     return tuple(_clause(_row_of(one.words), excluded=one.excluded) for one in conditions)
+
+
+def restrict_to_dashed(words: Sequence[str]) -> Restriction:
+    """Limit a search to the texts that have these words in a row, and the first of them after a dash."""
+    return tuple(_clause(_row_of(row), excluded=False) for row in ([f"-{words[0]}"], words))
 
 
 def restrict_to_others(conditions: Sequence[Condition]) -> Restriction:

@@ -7,6 +7,7 @@ engine's.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -92,6 +93,12 @@ class Words:
         excluded = 2 * left > texts.count
         ids = texts.ids(others if excluded else limited, "id" if unit == "passage" else "document")
         return Limit(unit, ids, excluded)
+
+    def holds_dashed(self, words: Sequence[str]) -> bool:
+        """Return whether a document has these words in a row, and the first of them after a dash."""
+        from indexer.stores.words.tantivy_index import restrict_to_dashed
+
+        return self.documents.count_of(restrict_to_dashed(words)) > 0
 
     def rank_units(
         self, terms: Terms, k: int, restriction: Restriction, unit: Unit, *, every: bool = False

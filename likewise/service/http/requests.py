@@ -141,8 +141,8 @@ class QuestionRequest(_RankingRequest):
     where: Where = None
     literal: bool = Field(
         True,
-        description='false reads "a phrase", +word, -word and -"a phrase" in the query as conditions: words that each '
-        "hit must hold, or must not hold.",
+        description='false reads "a phrase", +word and, after the last plain word, -word and -"a phrase" in the query '
+        "as conditions: words that each hit must hold, or must not hold.",
     )
     explain: bool = Field(False, description="Find the sentence of each hit that is nearest to the question.")
     like: Annotated[list[Uri], Field(max_length=limits.MAX_EXAMPLES)] = Field(

@@ -125,7 +125,8 @@ def search(
     answered. Without a QUERY, a prompt on a terminal asks for questions.
 
     In a QUERY that is one argument or follows --, "a phrase" and +word must be in each document as they are written,
-    and -word and -"a phrase" must not. The rest is asked. With - and --json, a QUERY is asked as it stands.
+    and -word and -"a phrase" after the last plain word must not. The rest is asked. A word that a document holds with
+    its dash, such as -40, is asked too. With - and --json, a QUERY is asked as it stands.
 
     \b
     likewise search papers.index "how do vaccines work" -k 5

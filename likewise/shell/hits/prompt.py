@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from search.searcher import Searcher
 
 _HELP = """\
-a question        rank the documents by it; "a phrase", +word and -word in it are conditions
+a question        rank the documents by it; "a phrase", +word and, at its end, -word are conditions
 3                 print the document of hit 3
 :next             the next page of hits
 :mode             the next of dense, words and hybrid, and the question again

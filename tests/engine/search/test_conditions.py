@@ -24,7 +24,19 @@ NONE: list[str] = []
         ('"vitamin d" -cancer', "", ['"vitamin d"', "-cancer"]),
         ('how does "vitamin d" work', "how does work", ['"vitamin d"']),
         ("how +vaccines work -cats", "how work", ["+vaccines", "-cats"]),
-        ('trials -"vitamin  d" of drugs', "trials of drugs", ['-"vitamin d"']),
+        ('trials of drugs -"vitamin  d"', "trials of drugs", ['-"vitamin d"']),
+        ('trials -"vitamin d" of drugs', 'trials -"vitamin d" of drugs', NONE),
+        ("what does tar -xzf do", "what does tar -xzf do", NONE),
+        ("what does  tar -xzf do -rm", "what does tar -xzf do", ["-rm"]),
+        ('is it -40 "in siberia" now +frost -snow ?', "is it -40 now ?", ['"in siberia"', "+frost", "-snow"]),
+        ("-40 °C +frost", "-40 °C", ["+frost"]),
+        ("frost -40 ℃", "frost -40 ℃", NONE),
+        ("a - b -c -- ...", "a - b -- ...", ["-c"]),
+        ("tides — -moon —", "tides — —", ["-moon"]),
+        ("tides -moon —sea", "tides -moon —sea", NONE),
+        ("tides -moon --force", "tides -moon --force", NONE),
+        ("东京的天气 -京都", "东京的天气", ["-京都"]),
+        ("东京 -京都 的天气", "东京 -京都 的天气", NONE),
         ('+"vitamin d"', "", ['"vitamin d"']),
         ("“exact phrase” now", "now", ['"exact phrase"']),
         ("„genau das“ und «ceci»", "und", ['"genau das"', '"ceci"']),
@@ -40,7 +52,8 @@ NONE: list[str] = []
         ("(-cats)", "(-cats)", NONE),
         ('"" and "..."', '"" and "..."', NONE),
         ("  two  spaces ", "  two  spaces ", NONE),
-        ("-cats, dogs", "dogs", ["-cats,"]),
+        ("-cats, dogs", "-cats, dogs", NONE),
+        ("-cats, -dogs", "", ["-cats,", "-dogs"]),
         ("我要“东京”的 -北京", "我要 的", ['"东京"', "-北京"]),
         ("'single quotes' stay", "'single quotes' stay", NONE),
         ('"vitamin d", -cancer', "", ['"vitamin d"', "-cancer"]),
@@ -69,8 +82,17 @@ PART = st.one_of(
 @given(st.lists(PART, max_size=6))
 def test_every_form_is_read_in_any_order(parts: list[tuple[str, tuple[str, bool] | None]]) -> None:
     asked, found = read_conditions(" ".join(text for text, _ in parts))
-    assert asked == " ".join(text for text, condition in parts if condition is None)
-    expected = {(tuple(exact_words(part[0])), part[1]) for _, part in parts if part is not None}
+    plain = [place for place, (_, condition) in enumerate(parts) if condition is None]
+    is_text = [  # a dash before the last plain word excludes nothing
+        condition is None or (condition[1] and place < max(plain, default=0))
+        for place, (_, condition) in enumerate(parts)
+    ]
+    assert asked == " ".join(text for (text, _), own in zip(parts, is_text, strict=True) if own)
+    expected = {
+        (tuple(exact_words(part[0])), part[1])
+        for (_, part), own in zip(parts, is_text, strict=True)
+        if part is not None and not own
+    }
     assert {(condition.words, condition.excluded) for condition in found} == expected
 
 

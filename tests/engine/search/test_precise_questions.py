@@ -234,7 +234,7 @@ def asked(
 
 def drawn(chance: Random, oracle: Oracle) -> tuple[Query, list[Condition], str]:
     """Return a question, its conditions, and the text that is left to ask."""
-    conditions, typed = [], []
+    conditions = list[Condition]()
     for _ in range(chance.choice((0, 1, 1, 2, 3))):
         if chance.random() < 0.5:  # words in a row of a text
             words = chance.choice(oracle.passages)[2].replace('"', " ").split()
@@ -252,7 +252,6 @@ def drawn(chance: Random, oracle: Oracle) -> tuple[Query, list[Condition], str]:
         forms = [("+", one, of_word), ("-", one, of_word), ("", f'"{text}"', row), ("", f"“{text}”", row)]
         forms += [("-", f'"{text}"', row), ("+", f"„{text}“", row), ("-", f"«{text}»", row)]
         sign, quoted, own = chance.choice(forms)
-        typed.append(sign + quoted)
         conditions.append(Condition(sign + quoted, tuple(own), sign == "-"))
     mode: Mode = chance.choice(get_args(Mode))
     like, unlike = (chance.sample([*oracle.documents], chance.choice((0, 0, 1, 2))) for _ in range(2))
@@ -261,7 +260,10 @@ def drawn(chance: Random, oracle: Oracle) -> tuple[Query, list[Condition], str]:
     asked = chance.choice(ASKED) if chance.random() < 0.7 or not (conditions or like) else ""
     if mode == "words" and not conditions:
         asked = asked.replace("the", "moon")
-    at = chance.randrange(len(typed) + 1)
+    # A dash excludes only after the text that is asked.
+    first = [one for one in conditions if asked and not one.excluded and chance.random() < 0.5]
+    conditions = [*first, *(one for one in conditions if one not in first)]
+    typed, at = [one.text for one in conditions], len(first)
     unlike = unlike if asked or like else []
     vector = [chance.gauss(0, 1) for _ in range(DIMENSIONS)] if asked and mode != "words" else None
     query = Query(

@@ -176,6 +176,13 @@ def meets(title: str, visible: str, conditions: Sequence[port.Condition]) -> boo
     return all(any(row in part for part in parts) != excluded for row, excluded in rows)
 
 
+def begins_with_dash(before: str, dash: str, letter: str) -> bool:
+    """Return whether a dash begins a word (`-xzf`, `(−40`, `–40`), and is not inside a word or after a bracket."""
+    is_dash = dash in "-\u2010\u2011\u2212\uff0d" or (dash == "–" and letter.isdecimal())
+    is_inside = unicodedata.category(before)[0] in "LNM" or before in "_-\u2010\u2011\u2212\uff0d–)]}%"
+    return is_dash and letter.isalnum() and not is_inside
+
+
 def rounded_length(length: int) -> int:
     """Return a length as Lucene keeps it in a byte: exact up to 40, then with four significant bits."""
     if length <= 40:
@@ -368,6 +375,17 @@ class ReferenceSnapshot:
             for id_, text in self._visible[unit].items()
             if self._stored[id_][0].id in allowed and meets(*text, conditions)
         ]
+
+    def holds_dashed(self, words: Sequence[str]) -> bool:
+        row = port.Condition("", tuple(words))
+        return any(
+            rows_of_words(text[place + 1 :]).split()[0] == words[0]
+            for title, visible in self._visible["document"].values()
+            if meets(title, visible, [row])
+            for text in (f" {title}", f" {visible}")
+            for place in range(1, len(text) - 1)
+            if begins_with_dash(*text[place - 1 : place + 2])
+        )
 
     def dense(
         self,

@@ -49,7 +49,7 @@ DOCUMENTS = "/v1/indexes/papers/documents"
         {"query": "the sun", "mode": "dense", "where": {"year": {">=": 2021}, "not": {"lang": "de"}}},
         {"query": "orbits", "mode": "hybrid", "where": 'tags = "star"'},
         {"query": '"the sun" -bread', "literal": False},
-        {"query": 'the -"is a" moon', "mode": "hybrid", "literal": False},
+        {"query": 'the moon -"is a"', "mode": "hybrid", "literal": False},
     ],
 )
 def test_a_search_answers_as_the_library_does(client: TestClient, papers: Path, asked: dict[str, Any]) -> None:
@@ -57,6 +57,30 @@ def test_a_search_answers_as_the_library_does(client: TestClient, papers: Path, 
     assert answered.status_code == 200
     expected = Searcher(papers).search(asked.pop("query"), **asked).as_json()
     assert answered.json() == json.loads(json.dumps(expected))
+
+
+DASHES = [
+    # a question of the page, the documents that are left, and the beginning of the note
+    ("what does sun -star do", 5, "read as words: -star; "),
+    ("-moon and the sun", 5, "read as words: -moon; "),
+    ('the -"is a" moon', 5, 'read as words: -"is a"; '),
+    ("the moon -bread, or the sun", 5, "read as words: -bread,; "),
+    ("unpack -xzf", 5, "read as words: -xzf; "),
+    ("how cold is -40", 5, "read as words: -40; "),
+    ("-std=c++20", 5, "read as words: -std=c++20; "),
+    ("the sun -star", 4, "read as conditions: -star"),
+    ('unpack -"xzf"', 4, 'read as conditions: -"xzf"'),
+    ("-star -bread", 3, "read as conditions: -star, -bread"),
+]
+
+
+def test_dashes_of_the_page_are_read_as_in_the_shell(client: TestClient, papers: Path) -> None:
+    with Index.open(papers) as index:
+        index.add([Document("flags", "Unpack with `tar -xzf`, compile with -std=c++20, at −40 degrees.")])
+    for question, left, note in DASHES:
+        for path, more in ((SEARCH, {}), ("/v1/search", {"indexes": ["papers"]})):
+            answer = client.post(path, json={"query": question, "literal": False, "fold": True, **more}).json()
+            assert (answer["matched"], [one.startswith(note) for one in answer["notes"]]) == (left, [True]), question
 
 
 def test_a_search_returns_the_members_of_hits_that_it_is_asked_for(

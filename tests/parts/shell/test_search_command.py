@@ -332,7 +332,7 @@ def test_a_hit_above_the_working_folder_has_the_shorter_path(
 PHRASES = [
     # the arguments after INDEX, and the documents of the hits; None without conditions
     (['"the dough" -moon'], ["bread"]),
-    (["what +moon -dough does"], ["tides"]),
+    (["what +moon does -dough"], ["tides"]),
     (["--", "rises", "-moon", "-fuel"], ["bread"]),
     (["--literal", '"the dough" -moon'], None),
     (["--literal", "--", "rises", "-moon"], None),
@@ -340,6 +340,42 @@ PHRASES = [
     (["--json", '"the dough" -moon'], None),
     (["-l", "sea -dough +the"], ["rocket", "tides"]),
 ]
+
+
+DASHES_INSIDE = [
+    # questions with a dash before a plain word, and the words that a note names
+    ("what -moon -dough does", "-moon, -dough"),
+    ("flour -dough and the sea", "-dough"),
+    ("is a -fuel tank heavy", "-fuel"),
+    ('the -"moon" at sea', '-"moon"'),
+    ("moon -dough, or the sea?", "-dough,"),
+    ("what does tar -xzf do", "-xzf"),
+    ("was it -40 in siberia", "-40"),
+    ("compile -std=c++20 with gcc", "-std=c++20"),
+    ("the moon -dough — and the sea", "-dough"),
+    ("water -moon --verbose", "-moon"),
+]
+
+
+@pytest.mark.parametrize(("question", "words"), DASHES_INSIDE)
+def test_a_dash_inside_a_question_excludes_nothing(
+    likewise: Callable[..., Any], folder: Path, question: str, words: str
+) -> None:
+    said = likewise("search", folder, question).succeeded()
+    assert [uri for uri in ("bread", "rocket", "tides") if uri not in said.out.lower()] == []
+    assert f"warning: read as words: {words}; to leave out documents with a word, end the question with -" in said.err
+    assert "read as conditions" not in said.err
+
+
+def test_a_word_that_a_document_holds_with_its_dash_is_asked(likewise: Callable[..., Any], folder: Path) -> None:
+    with Index.open(folder) as index:
+        index.add([Document("flags", "Unpack with tar -xzf at −40")])
+    for arguments in (["unpack -xzf"], ["unpack -40"], ["--", "unpack", "-xzf"]):
+        said = likewise("search", folder, *arguments).succeeded()
+        assert ("tar -xzf" in said.out, "read as words: -" in said.err) == (True, True)
+    said = likewise("search", folder, 'unpack -"xzf"').succeeded()
+    assert 'read as conditions: -"xzf"' in said.err
+    assert "tar -xzf" not in said.out
 
 
 @pytest.mark.parametrize(("arguments", "expected"), PHRASES)

@@ -105,6 +105,18 @@ def test_title_and_visible_text_count_each_by_itself(store: Store) -> None:
             assert uris(snapshot, snapshot.dense(AXES[0], 9, conditions=(row(words),))) == expected, words
 
 
+def test_words_are_held_with_their_dash(store: Store) -> None:
+    held = "unpack with `tar -xzf`, −40 or –60, 温度（－20）, -std=c++20, '-é'"
+    put(store, doc("a", f"{held}, not x-ray --force (a)-b cafe\u0301-bar –word 5%-7% - dash", title="a -flag"))
+    put(store, doc("b", "-gone"))
+    remove(store, "b")
+    with store.snapshot() as snapshot:
+        for text in ("xzf", "40", "60", "20", "std", "std c 20", "é", "flag"):
+            assert snapshot.holds_dashed(row(text).words), text
+        for text in ("tar", "ray", "force", "b", "bar", "word", "7", "dash", "c 20", "std c 11", "gone", "absent"):
+            assert not snapshot.holds_dashed(row(text).words), text
+
+
 def test_passages_meet_conditions_by_their_own_text(store: Store) -> None:
     halves = [Span(0, 7), Span(8, 15)]
     put(store, doc("a", "one two two one", np.tile(AXES[:1], (2, 1)), halves, title="t"))
