@@ -55,7 +55,7 @@ class SearchCommand(options.RankingCommand):
         if not question:
             return ""
         whole = shlex.join([" ".join([*question, *words[place:]]), *options])
-        return f"to leave out documents that hold a word, make the question one argument, {whole}, or put -- before it"
+        return f"if it is a word, make the question one argument, {whole}, or put -- before it"
 
     def _split(self, typed: Sequence[str]) -> tuple[list[str], list[str]]:
         """Return the words that were typed, and the options with their values."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +134,7 @@ def test_a_word_excludes_again_when_its_document_is_gone(tmp_path: Path, encoder
 def test_a_reranker_reads_words_with_their_dash(flags: Searcher) -> None:
     read = list[str]()
 
-    def scorer(question: str, texts: list[str]) -> list[float]:
+    def scorer(question: str, texts: Sequence[str]) -> list[float]:
         read.append(question)
         return [float("gzip" in text) for text in texts]
 
