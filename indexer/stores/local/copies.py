@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 from indexer.errors import IndexDamaged
-from indexer.stores.local.catalog import queries
+from indexer.stores.local.catalog import moves, queries
 from indexer.stores.local.catalog.generation import loss
 from indexer.stores.local.catalog.views import Views
 from indexer.stores.local.catalog.word_files import WordFiles
@@ -38,6 +38,10 @@ def copy_store(views: Views, target: Path) -> tuple[str, ...]:
         with views.view() as view, closing(sqlite3.connect(target / "catalog.db")) as copy:
             try:
                 view.connection.backup(copy)
+                with copy:  # the copy leaves its files where they are
+                    if view.connection.move is not None:
+                        moves.carry(copy, view.connection.move)
+                    copy.execute("UPDATE setting SET value = ? WHERE name = 'home'", (moves.home_of(target),))
             except sqlite3.OperationalError as error:  # an error of the copy: damage of the original is another class
                 raise OSError(errno.EIO, str(error)) from error
             lost = view.lost

@@ -18,7 +18,7 @@ from indexer.records import UNREAD, Changes, Stamp
 from indexer.settings import Settings
 from indexer.stores.commits import changed_settings, changes_of
 from indexer.stores.fields.flatten import scalars, with_dates
-from indexer.stores.local.catalog import filter_sql
+from indexer.stores.local.catalog import filter_sql, moves
 from indexer.stores.local.catalog.connections import damaged, require_format, write_error
 from indexer.stores.local.catalog.database import LOCK_TIMEOUT_SECONDS, Database, open_for_writing
 from indexer.stores.local.catalog.generation import Generation, GenerationFile, loss, read_generation
@@ -56,6 +56,7 @@ class Catalog:
                 if generation is not None and generation != read_generation(path.parent):
                     self._acknowledge(generation)
                 self._note_loss()
+                self._follow()
         except BaseException:
             self._release()
             raise
@@ -133,6 +134,14 @@ class Catalog:
             with self.transaction() as db:
                 before = int(_settings(db).get("lost", 0))
                 _set(db, {"lost": str(before + lost), "history": secrets.token_hex(8)})
+
+    def _follow(self) -> None:
+        """Record the new addresses of files that have moved with the index."""
+        move = moves.find_move(self._db.conn, self._path.parent)
+        if move is not None and not moves.strangers(self._db.conn, move):
+            with self.transaction() as db:
+                moves.carry(db.conn, move)
+                _set(db, {"home": moves.home_of(self._path.parent)})
 
     def _note_loss(self) -> None:
         if (lost := _settings(self._db).get("lost")) is not None:
@@ -224,8 +233,10 @@ class Catalog:
 
     def begin_run(self) -> int:
         with self.transaction() as db:
-            run = int(_settings(db)["run"]) + 1
-            _set(db, {"run": str(run)})
+            rows = _settings(db)
+            run = int(rows["run"]) + 1
+            moved = not moves.is_at(self._path.parent, rows.get("home", ""))
+            _set(db, {"run": str(run), **({"home": moves.home_of(self._path.parent)} if moved else {})})
         return run
 
     def end_run(self, run: int, outcome: RunOutcome) -> int:

@@ -34,6 +34,7 @@ from indexer.errors import (
     older_format,
 )
 from indexer.stores.local.catalog.filter_sql import add_functions
+from indexer.stores.local.catalog.moves import Move, find_move, recorded_home, translate
 from indexer.stores.local.disk.drafts import notes_on_abandoned
 from indexer.stores.temporary import temporary_folder
 
@@ -89,7 +90,15 @@ class _CurrentDeadline:
 
 
 class CatalogConnection(sqlite3.Connection):
-    """A connection whose statements end when the deadline of the present question has passed."""
+    """A connection whose statements end when the deadline of the present question has passed.
+
+    Attributes:
+        home: the setting `home` when it was opened.
+        move: how it translates addresses; None if the index is where it was.
+    """
+
+    home: str | None = None
+    move: Move | None = None
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -140,11 +149,12 @@ def damaged(catalog: Path, problem: str) -> IndexDamaged:
     )
 
 
-def open_catalog(catalog: Path, mode: str) -> CatalogConnection:
+def open_catalog(catalog: Path, mode: str, folder: Path) -> CatalogConnection:
     """Open a catalog for reading.
 
     Args:
         mode: parameters of an SQLite URI, such as "mode=ro".
+        folder: the index; its catalog may be a copy.
 
     Raises:
         NewerFormat, OlderFormat, IndexDamaged, IndexUnavailable: it cannot be read.
@@ -159,6 +169,9 @@ def open_catalog(catalog: Path, mode: str) -> CatalogConnection:
             factory=CatalogConnection,
         )
         require_format(connection, catalog.parent)
+        connection.home, connection.move = recorded_home(connection), find_move(connection, folder)
+        if connection.move is not None:
+            translate(connection, connection.move)
     except BaseException as error:
         if connection is not None:
             connection.close()

@@ -37,6 +37,7 @@ from indexer.stores.local.catalog.connections import (
 )
 from indexer.stores.local.catalog.filter_sql import read_field_types
 from indexer.stores.local.catalog.generation import Generation, read_generation
+from indexer.stores.local.catalog.moves import recorded_home
 from indexer.stores.local.segments.faiss_segment import FaissSegment, PlainSegment
 from indexer.stores.local.segments.files import Positions, SegmentFile
 from indexer.stores.local.segments.masks import AllowedRows
@@ -163,19 +164,24 @@ class View:
 
     def rows(self, statement: str, *parameters: Any) -> list[Any]:
         bound = [json.dumps(each) if isinstance(each, list) else each for each in parameters]
-        return self.connection.execute(in_sqlite(statement), bound).fetchall()
+        return self.connection.execute(self._statement(statement), bound).fetchall()
 
     def rows_of(self, statement: str, values: Sequence[Any]) -> list[Any]:
         batches = (values[start : start + _BOUND_VALUES] for start in range(0, len(values), _BOUND_VALUES))
         return [
-            row for batch in batches for row in self.connection.execute(in_sqlite(statement, len(batch)), list(batch))
+            row
+            for batch in batches
+            for row in self.connection.execute(self._statement(statement, len(batch)), list(batch))
         ]
 
     def stream(self, statement: str, *parameters: Any) -> Iterator[Any]:
-        yield from self.connection.execute(in_sqlite(statement), parameters)
+        yield from self.connection.execute(self._statement(statement), parameters)
 
-    def key_of(self, uri: str) -> str:
-        return uri
+    def _statement(self, statement: str, values: int = 0) -> str:
+        return in_sqlite(statement, values, "uri" if self.connection.move is None else "stored")
+
+    def key_of(self, uri: str) -> str | None:
+        return uri if self.connection.move is None else self.connection.move.stored(uri)
 
     def blob_of(self, vector: bytes) -> bytes:
         return vector
@@ -195,17 +201,19 @@ _TEXTS = " JOIN document_text t ON t.document_id = d.id"
 
 
 @lru_cache(512)
-def in_sqlite(statement: str, values: int = 0) -> str:
+def in_sqlite(statement: str, values: int, key: str) -> str:
     """Return a statement as SQLite reads it.
 
     Args:
         statement: in the form of `indexer.stores.reading.view`.
         values: number of values for ` = ANY(%s)`.
+        key: the column by which a uri is found.
     """
     marks = ",".join("?" * values)
     statement = statement.replace(" = ANY(%s)", f" IN ({marks})")
     statement = statement.replace(" = SOME(%s)", " IN (SELECT value FROM json_each(?))").replace("%s", "?")
-    return statement.format(tables="main", key="uri", number="value", text="value", floor="", t="t", texts=_TEXTS)
+    statement = statement.replace("{tables}.", "")  # a temporary view may have the name of a table (moves.py)
+    return statement.format(key=key, number="value", text="value", floor="", t="t", texts=_TEXTS)
 
 
 class Views:
@@ -254,16 +262,18 @@ class Views:
                 # Before the transaction: a commit between the two must not look as if it were missing.
                 acknowledged = read_generation(self.folder)
                 connection.execute("BEGIN")
-                state = self._current_state(connection, identity)
-                if not state.damaged or identity_of(self.folder)[:2] == identity[:2]:
-                    break
+                if recorded_home(connection) == connection.home:  # otherwise it translates what is not so stored
+                    state = self._current_state(connection, identity)
+                    if not state.damaged or identity_of(self.folder)[:2] == identity[:2]:
+                        break
             except BaseException as error:
                 connection.close()
                 idle.take_back(None)
                 if isinstance(error, sqlite3.DatabaseError):
                     raise read_error(self.folder / "catalog.db", error) from error
                 raise
-            # Another folder has just replaced this folder, and the replaced files have another path now.
+            # Another folder has just replaced this folder, and the replaced files have another path now; or a writer
+            # has recorded where the index is now.
             connection.close()
             idle.take_back(None)
         try:
@@ -330,17 +340,17 @@ class Views:
         catalog = self.folder / "catalog.db"
         log = self.folder / "catalog.db-wal"
         if os.access(self.folder, os.W_OK):
-            return open_catalog(catalog, "mode=ro")
+            return open_catalog(catalog, "mode=ro", self.folder)
         # SQLite opens a WAL catalog in a read-only folder only on the promise that it does not change. Changes are
         # seen by its times (`identity_of`), and it is opened again.
         if not log.exists() or log.stat().st_size == 0:
-            return open_catalog(catalog, "mode=ro&immutable=1")
+            return open_catalog(catalog, "mode=ro&immutable=1", self.folder)
         with suppress(IndexDamaged, StorageError):  # while a writer works, its shared memory can be read
-            return open_catalog(catalog, "mode=ro")
+            return open_catalog(catalog, "mode=ro", self.folder)
         with self._lock:
             if self._copy is None:
                 self._copy = copy_catalog(self, self.folder)
-        return open_catalog(self._copy[0] / "catalog.db", "mode=ro")
+        return open_catalog(self._copy[0] / "catalog.db", "mode=ro", self.folder)
 
     def _current_state(self, connection: sqlite3.Connection, identity: Identity) -> CommitState:
         try:
