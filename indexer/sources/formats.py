@@ -8,11 +8,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Literal, Protocol
+from operator import itemgetter
+from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol
 
 from indexer import doors
 from indexer.ledger import NO_REASON, Code, Reason
-from indexer.sources.encoding import bom_encoding
+from indexer.sources.encoding import bom_encoding, is_binary
 from indexer.sources.from_line import is_mbox
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ for _line in _LANGUAGES.replace("|", "\n").split("\n"):
 _NAMES = {format_.name for format_ in (*FORMATS.values(), XLS, XLSB, MBOX, MAILDIR)}
 _TEXT_NAMES = {format_.name for format_ in FORMATS.values() if format_.kind == "text"}
 
-_PAGE_BYTES = 8192
+_HEAD_BYTES = 8192
 _PAGE = re.compile(
     rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*)*+"
     rb"<(?:(!doctype\s+html|html)|(body|center|div|font|h[1-6]|head|p|span|style|table))\b",
@@ -132,11 +133,26 @@ _PAGE = re.compile(
 
 _MAIL_HEADER = re.compile(rb"(?:[!-9;-~]+:[^\n]*\n(?:[ \t][^\n]*\n)*+)*?MIME-Version:", re.IGNORECASE)
 _MAGIC = {b"%PDF-": PDF, b"{\\rtf": RTF}
-_PACKAGE_MEMBER = re.compile(rb"PK\x03\x04.{26}(word|xl|ppt)[/\\]", re.DOTALL)
-_PACKAGES = {b"word": DOCX, b"xl": XLSX, b"ppt": PPTX}
+_ZIP = b"PK\x03\x04"
+_PACKAGE_MEMBER = re.compile(
+    rb"PK\x03\x04.{26}(?:mimetypeapplication/(?:vnd\.oasis\.opendocument\.)?(text|spreadsheet|presentation|epub)"
+    rb"|xl[/\\]workbook\.(bin)|(?P<part>word|xl|ppt)[/\\])",
+    re.DOTALL,
+)
+_PACKAGES = {
+    **{b"word": DOCX, b"xl": XLSX, b"ppt": PPTX, b"bin": XLSB},
+    **{b"text": ODT, b"spreadsheet": ODS, b"presentation": ODP, b"epub": EPUB},
+}
 _OFTEN_MISNAMED = (HTML, PDF, DOCX, PPTX, XLSX, EML, RTF)
 _SEEN_NAMES = {format_.name for format_ in (*_OFTEN_MISNAMED, XML)}
-_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_SEEN_ANYWHERE = {format_.name for format_ in (*_MAGIC.values(), *_PACKAGES.values(), XLS)}
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_OLE_STREAMS = {
+    **dict.fromkeys(("EncryptedPackage", "EncryptionInfo"), Code.ENCRYPTED),
+    **{"WordDocument": Code.WORD_97, "PowerPoint Document": Code.POWERPOINT_97},
+    **{"Workbook": Code.EXCEL_97, "Book\0": Code.EXCEL_97, "__nameid_version1.0": Code.OUTLOOK},
+}
+"""Names in the directory of an OLE file, which say what the file is."""
 _OFFICE_97 = (Code.WORD_97, Code.POWERPOINT_97, Code.EXCEL_97)
 
 _NEVER_MBOX = ("eml", "diff")
@@ -160,14 +176,32 @@ _NEVER_TEXT = (Code.IMAGE, Code.ARCHIVE, Code.AUDIO_OR_VIDEO)
 """Kinds of files that are not read as text even if their bytes decode, as those of a damaged picture may."""
 
 
-def reason_not_to_read(path: str, *, binary: bool) -> Reason:
-    """Return why a file that no reader knows is not read, and what to do about it; `NO_REASON` for a text.
+def reason_not_to_read(path: str, head: bytes) -> Reason:
+    """Return why a file that no reader knows is not read, and what to do about it; `NO_REASON` for a text."""
+    extension = os.path.splitext(path)[1].lower()
+    code = kind_of_ole(head, extension) or _ADVICE_BY_EXTENSION.get(extension, Code.BINARY)
+    return code() if is_binary(head) or code in _NEVER_TEXT else NO_REASON
 
-    Args:
-        binary: whether the beginning of the file is not text.
+
+def read_head(file: BinaryIO) -> bytes:
+    """Return the first bytes of a file. Those of an OLE file are followed by its directory."""
+    head = file.read(_HEAD_BYTES)
+    if head.startswith(OLE):
+        file.seek((int.from_bytes(head[48:52], "little") + 1) << min(sum(head[30:31]), 12))
+        head += file.read(_HEAD_BYTES)
+    file.seek(0)
+    return head
+
+
+def kind_of_ole(head: bytes, extension: str = "") -> Code | None:
+    """Return what an OLE file is, by the first bytes that `read_head` returns; None for other files.
+
+    A document may hold others. The kind of its name comes first, or else the first one in the directory.
     """
-    code = _ADVICE_BY_EXTENSION.get(os.path.splitext(path)[1].lower(), Code.BINARY)
-    return code() if binary or code in _NEVER_TEXT else NO_REASON
+    places = {head.find(name.encode("utf-16-le")): code for name, code in _OLE_STREAMS.items()}
+    codes = [code for place, code in sorted(places.items(), key=itemgetter(0)) if place >= 0]
+    named = _ADVICE_BY_EXTENSION.get(extension)
+    return (named if named in codes else next(iter(codes), None)) if head.startswith(OLE) else None
 
 
 READER_VERSIONS: dict[str, int] = {
@@ -244,7 +278,8 @@ def is_read_alike(path: str, recorded: KnownFile, programs: Sequence[Program]) -
         return False
     for reader, format_name in readers.items():
         has_another_name = by_extension is not None and by_extension.name != format_name
-        may_be_seen = format_name in _MAILBOXES or (format_name in _SEEN_NAMES and _may_be_misnamed(extension))
+        may_be_seen = format_name in _MAILBOXES or format_name in _SEEN_ANYWHERE
+        may_be_seen |= format_name in _SEEN_NAMES and _may_be_misnamed(extension)
         if reader != reader_of(format_name) or (has_another_name and not may_be_seen):
             return False
     return True
@@ -278,8 +313,9 @@ def format_of(path: str, head: bytes) -> Format:
     by_extension = format_of_extension(extension)
     if (by_extension is None or by_extension.name not in _NEVER_MBOX) and is_mbox(head):
         return MBOX
-    if extension in _BINARY_WORKBOOKS and head.startswith((_OLE, b"PK\x03\x04") if extension == ".xlsb" else _OLE):
-        return _BINARY_WORKBOOKS[extension]
+    anywhere = _binary_format(head, extension) if by_extension is None or extension in FORMATS else None
+    if anywhere is not None:
+        return anywhere
     if by_extension is None or _may_be_misnamed(extension):
         seen = _format_seen(head, extension)
         if seen is not None:
@@ -292,13 +328,27 @@ def _may_be_misnamed(extension: str) -> bool:
     return _ADVICE_BY_EXTENSION.get(extension) in _OFFICE_97 or FORMATS.get(extension) in _OFTEN_MISNAMED
 
 
+def _binary_format(head: bytes, extension: str) -> Format | None:
+    """Return the format of a file that begins as no text does, whatever its name is; None for others."""
+    if head.startswith(OLE) and is_binary(head):
+        kind = kind_of_ole(head, extension) or (Code.EXCEL_97 if extension in _BINARY_WORKBOOKS else None)
+        is_wrapped = kind is Code.ENCRYPTED or (kind is None and FORMATS.get(extension) in _PACKAGES.values())
+        return XLS if kind is Code.EXCEL_97 else DOCX if is_wrapped else TEXT  # the reader of DOCX refuses it
+    advice = _ADVICE_BY_EXTENSION.get(extension)
+    if head.startswith(_ZIP) and advice not in {Code.ARCHIVE, Code.EBOOK, Code.IWORK}:
+        member = _PACKAGE_MEMBER.search(head)
+        if member and (b"[Content_Types].xml" in head or not member["part"] or _may_be_misnamed(extension)):
+            seen, named = _PACKAGES[member[member.lastindex or 0]], FORMATS.get(extension)
+            return named if named and named.reader == seen.reader else seen
+        return XLSB if extension == ".xlsb" else None
+    return next((format_ for mark, format_ in _MAGIC.items() if head.startswith(mark)), None)
+
+
 def _format_seen(head: bytes, extension: str) -> Format | None:
     """Return the format that the first bytes show; None if they show none.
 
     Templates of unknown extensions begin with elements too: only a page that says so is HTML there.
     """
-    if magic := next((format_ for mark, format_ in _MAGIC.items() if head.startswith(mark)), None):
-        return magic
     if (encoding := bom_encoding(head)) is not None:
         head = head.decode(encoding, "ignore").encode()
     if _MAIL_HEADER.match(head):
@@ -306,16 +356,14 @@ def _format_seen(head: bytes, extension: str) -> Format | None:
     may_be_misnamed = _may_be_misnamed(extension)
     if is_html(head, whole=not may_be_misnamed):
         return HTML
-    if may_be_misnamed and FORMATS.get(extension) is not HTML and head.lstrip().startswith(b"<?xml"):
-        return XML
-    member = _PACKAGE_MEMBER.search(head) if may_be_misnamed else None
-    return _PACKAGES[member[1]] if member else None
+    is_xml = may_be_misnamed and FORMATS.get(extension) is not HTML and head.lstrip().startswith(b"<?xml")
+    return XML if is_xml else None
 
 
 def is_html(head: bytes, *, whole: bool = False) -> bool:
     """Return whether a text begins as a page, or with an element that is closed again unless a `whole` page is asked
     for."""
-    opening = _PAGE.match(head[:_PAGE_BYTES])
+    opening = _PAGE.match(head[:_HEAD_BYTES])
     if opening is None or opening[1]:
         return opening is not None
     return not whole and b"</" + opening[2].lower() in head.lower()

@@ -8,6 +8,7 @@ import zlib
 
 from indexer.ledger import Code
 from indexer.sources.content import Unreadable
+from indexer.sources.formats import OLE, kind_of_ole, read_head
 from likewise.readers.limits import MAX_ARCHIVE_MEMBERS, MAX_PACKING_RATIO, MAX_UNPACKED_BYTES
 
 _LARGE_BYTES = 10 * 2**20
@@ -22,8 +23,9 @@ def check(path: str, xml_only: bool = True) -> None:
         Unreadable: it is over a bound, declares entities, is encrypted, or is not a zip file.
     """
     with open(path, "rb") as file:
-        if file.read(8) == b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1":  # OLE, in which Office wraps encrypted files
-            raise Unreadable(Code.ENCRYPTED_OFFICE())
+        head = read_head(file)
+    if head.startswith(OLE):  # Office wraps encrypted files in it
+        raise Unreadable((kind_of_ole(head) or Code.ENCRYPTED_OFFICE)())
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()

@@ -18,7 +18,7 @@ from indexer.errors import to_install
 from indexer.ledger import NO_REASON, Code, Reason
 from indexer.records import Document, KnownFile, Stamp
 from indexer.sources.content import Content, Skip, Unreadable
-from indexer.sources.encoding import decode, decode_text, is_binary, undecodable
+from indexer.sources.encoding import decode, decode_text, undecodable
 from indexer.sources.entry import Entry, ReadOptions, content_or_entry, entry_of
 from indexer.sources.files.extractor import EXTRACTOR
 from indexer.sources.files.titles import title_of
@@ -37,6 +37,7 @@ from indexer.sources.formats import (
     format_of,
     is_read_alike,
     program_for,
+    read_head,
     reader_of,
     reason_not_to_read,
 )
@@ -44,7 +45,6 @@ from indexer.sources.limits import MAX_EXPANSION
 from indexer.sources.records import jsonl, table
 from indexer.sources.records.record import Container
 
-_HEAD_BYTES = 8192
 _MAY_BE_READ_NOW = (Code.TOO_LARGE, Code.TABLE_TOO_LARGE, Code.NO_READER)
 """Reasons to skip a file that another limit or another part of likewise removes."""
 _LACKING = {
@@ -128,8 +128,7 @@ def _entries(
         with mailboxes.open(walked) if mailboxes and walked.maildir else open(file_path, "rb") as file:
             status = os.fstat(file.fileno())
             stamp = Stamp(status.st_size, status.st_mtime_ns, status.st_ino, read_ns)
-            head = file.read(_HEAD_BYTES)
-            file.seek(0)
+            head = read_head(file)
             format_ = MAILDIR if walked.maildir else format_of(path, head)
             if format_ is TEXT and (program := program_for(options.extractors, os.path.splitext(path)[1].lower())):
                 format_ = Format(program.kind, "extracted")
@@ -198,7 +197,7 @@ def _reason_to_skip(path: str, format_: Format, head: bytes, size: int, options:
     is_read_here = format_.kind != "extracted" and format_ is not MBOX
     # A table with few NUL bytes is a table: they are left out, with a note.
     is_damaged = format_.kind == "records" and head.count(0) <= max(2, len(head) // 100)
-    if is_read_here and (reason := reason_not_to_read(path, binary=is_binary(head) and not is_damaged)):
+    if is_read_here and (reason := reason_not_to_read(path, head.replace(b"\0", b"") if is_damaged else head)):
         return reason
     if size > options.max_bytes and (format_.kind != "records" or format_ is JSON):
         return Code.TOO_LARGE(f"{size / 2**20:,.1f}", f"{options.max_file_mb:g}")

@@ -101,7 +101,7 @@ class _Document:
     def _write_chunk(self, part: str) -> None:
         """Write a part of another format that is imported into the document: HTML, RTF, MHTML, a document or text."""
         data = self._package.data(part) or b""
-        name, format_ = part.rpartition("/")[2], format_of(part, data[:512])
+        name, format_ = part.rpartition("/")[2], format_of(part, data)
         try:
             if format_.kind == "extracted":
                 content = inside.extract(data, format_, Assembly.max_characters)

@@ -126,10 +126,10 @@ def _parts(path: str) -> tuple[Any, Any, Any, list[Reason]]:
     archive.check(path)
     with zipfile.ZipFile(path) as members:
         names = set(members.namelist())
-        if "content.xml" not in names:
-            raise Unreadable(Code.NO_OPENDOCUMENT_CONTENT())
         if "META-INF/manifest.xml" in names and b"encryption-data" in members.read("META-INF/manifest.xml"):
             raise Unreadable(Code.ENCRYPTED())
+        if "content.xml" not in names:
+            raise Unreadable(Code.NO_OPENDOCUMENT_CONTENT())
         unread: set[str] = set()
         missing: set[str] = set()
 

@@ -123,13 +123,14 @@ def check(collect: Collect, path: Path, format_name: str) -> None:
 
 
 def test_excel_97(tmp_path: Path, collect: Collect) -> None:
-    for name in ("a.xls", "B.XLT"):
+    for name in ("a.xls", "B.XLT", "c.csv", "d.doc", "e"):
         (tmp_path / name).write_bytes(xls(SHEETS))
         check(collect, tmp_path / name, "xls")
 
 
 def test_binary_workbook(tmp_path: Path, collect: Collect) -> None:
-    check(collect, write_xlsb(tmp_path / "a.xlsb", SHEETS), "xlsb")
+    for name in ("a.xlsb", "a.xlsx", "b.txt"):
+        check(collect, write_xlsb(tmp_path / name, SHEETS), "xlsb")
 
 
 def test_what_is_no_workbook_fails_or_is_read_as_what_it_is(tmp_path: Path, collect: Collect) -> None:

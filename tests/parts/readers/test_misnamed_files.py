@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -85,3 +87,50 @@ def test_a_docx_named_doc_is_read_and_a_real_doc_is_explained(tmp_path: Path, co
     assert first.document is not None
     assert (first.document.format, first.document.text) == ("docx", "Water daily.")
     assert (second.state, second.reason) == ("skipped", Code.WORD_97())
+
+
+def _open_document(kind: str, body: str) -> bytes:
+    names = " ".join(
+        f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in ("office", "table", "text")
+    )
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        archive.writestr("mimetype", f"application/vnd.oasis.opendocument.{kind}")
+        archive.writestr("content.xml", f"<x {names}><office:body>{body}</office:body></x>")
+    return data.getvalue()
+
+
+def _ole(*streams: str) -> bytes:
+    """An OLE file, whose directory is behind its first 20 sectors."""
+    head = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1".ljust(30, b"\0") + b"\x09".ljust(18, b"\0") + b"\x14".ljust(464, b"\0")
+    return head + bytes(20 * 512) + b"".join(each.encode("utf-16-le").ljust(128, b"\0") for each in ("Root", *streams))
+
+
+def test_open_documents_have_any_name(tmp_path: Path, collect: Collect) -> None:
+    text = _open_document("text", "<office:text><text:p>Open.</text:p></office:text>")
+    cell = "<table:table-row><table:table-cell><text:p>corn</text:p></table:table-cell></table:table-row>"
+    sheet = f"<office:spreadsheet><table:table>{cell}</table:table></office:spreadsheet>"
+    names = ("a.doc", "a.txt", "b.csv", "b.xls", "c.unknown")
+    for name, data in zip(names, [text, text, *[_open_document("spreadsheet", sheet)] * 2, text], strict=True):
+        (tmp_path / name).write_bytes(data)
+    read = [entry.document and (entry.document.format, entry.document.text) for entry in collect(tmp_path)]
+    assert read == [("odt", "Open."), ("odt", "Open."), ("ods", "corn"), ("ods", "corn"), ("odt", "Open.")]
+
+
+@pytest.mark.parametrize(
+    ("names", "streams", "state", "reason"),
+    [
+        (("a.docx", "a.doc", "a.xlsx", "a.odt", "a.csv"), ("DataSpaces", "EncryptedPackage"), "failed", Code.ENCRYPTED),
+        (("a.docx", "a.xls", "a.html", "a.pdf", "a"), ("WordDocument",), "skipped", Code.WORD_97),
+        (("a.doc", "a.txt"), ("PowerPoint Document", "WordDocument"), "skipped", None),
+        (("a.xlsx",), ("Unknown",), "failed", Code.ENCRYPTED_OFFICE),
+    ],
+)
+def test_the_directory_of_an_ole_file_says_what_it_is(
+    tmp_path: Path, collect: Collect, names: tuple[str, ...], streams: tuple[str, ...], state: str, reason: Code | None
+) -> None:
+    for name in names:
+        (tmp_path / name).write_bytes(_ole(*streams))
+    outcomes = [(entry.state, entry.reason.code) for entry in collect(tmp_path)]
+    expected = [reason] * len(names) if reason else [Code.WORD_97, Code.POWERPOINT_97]
+    assert outcomes == [(state, each) for each in expected]
