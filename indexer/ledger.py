@@ -192,6 +192,7 @@ class Code(Enum):
     INSIDE_TOO_SLOW = "{} inside it took longer than {} seconds: the next run reads it again"
     FRONT_MATTER_BROKEN = "its front matter is not read, because it is not valid {} ({}): repair it"
     HIDDEN_WORDS = "without {} that the page hides, and that no heading or button of it opens"
+    HIDDEN_PARTS = "it hides {}: they are {}"
     XFA_FORM = "its fields are not read, because it is an XFA form: print it into a new PDF"
     UNBROKEN_LEFT_OUT = "{} % of its text is stretches of over 2,000 characters without a space, which are not embedded"
     MEMBERS_BESIDE = "{} beside its list of records is not read: make it a record, or a file of its own"

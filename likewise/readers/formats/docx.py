@@ -2,29 +2,35 @@
 header and footer once, comments and the words of charts.
 
 Insertions that are not accepted yet are read, and deletions are left out. Text boxes, SmartArt and imported parts are
-read at their places.
+read at their places. Hidden words are left out and counted in a note.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from indexer.errors import count_of
 from indexer.ledger import Code, Reason
 from indexer.sources.content import Assembly, Content, Headings, Refused
 from indexer.sources.encoding import decode
 from indexer.sources.formats import format_of
 from likewise.readers import inside
-from likewise.readers.formats.docx_styles import Numbers, Styles
+from likewise.readers.formats.docx_styles import Numbers, Styles, chosen, symbol
 from likewise.readers.formats.office_package import OfficePackage, add_comments_and_charts, diagram_words, qn
 
 _OMITTED = {qn("w:del"), qn("w:moveFrom")}
 _WRITTEN = {qn("w:tab"): "\t", qn("w:ptab"): "\t", qn("w:br"): "\n", qn("w:cr"): "\n", qn("w:noBreakHyphen"): "-"}
 _P, _TBL, _TR, _TC, _RUBY = map(qn, ("w:p", "w:tbl", "w:tr", "w:tc", "w:ruby"))
 _TEXTS = {qn("w:t"), qn("m:t"), qn("a:t")}  # also in equations and drawings
+_SHOWN: dict[str, Callable[[Any], str]] = {
+    **{qn("w:sym"): symbol, qn("w:ddList"): chosen},
+    qn("v:textpath"): lambda art: f"\n{art.get('string') or ''}",
+}
+_BEFORE = {qn("m:den"): "/"}
 _PARAGRAPHS = {_P, qn("a:p")}
-_CHUNK, _EQUATION, _DIAGRAM, _WORD_ART = map(qn, ("w:altChunk", "m:oMathPara", "dgm:relIds", "v:textpath"))
+_CHUNK, _EQUATION, _DIAGRAM, _RUN = map(qn, ("w:altChunk", "m:oMathPara", "dgm:relIds", "w:r"))
 
 
 def read(path: str) -> Content:
@@ -43,6 +49,7 @@ class _Document:
         self._numbers = Numbers(self._related("numbering"), self._styles)
         self._assembly = Assembly()
         self._notes: list[Reason] = []
+        self._hidden_words = 0
 
     def _related(self, kind: str) -> Any:
         """Return the root of the first part of a kind; None without one."""
@@ -64,7 +71,9 @@ class _Document:
         add_comments_and_charts(package, assembly)
         author = package.property("creator")
         content = assembly.content(package.property("title") or first_heading, {"author": author} if author else {})
-        return replace(content, unread=(*package.notes(), *self._notes))
+        hidden = count_of(self._hidden_words, "word")
+        notes = [Code.HIDDEN_PARTS(hidden, "left out")] if self._hidden_words else []
+        return replace(content, unread=(*package.notes(), *self._notes, *notes))
 
     def _write_body(self) -> str:
         """Write the body, and return its first heading."""
@@ -152,14 +161,17 @@ class _Document:
                 piece = node.text or ""
             elif node.tag in _WRITTEN:
                 piece = _WRITTEN[node.tag]
-            elif node.tag == _WORD_ART:
-                piece = f"\n{node.get('string') or ''}"
+            elif node.tag in _SHOWN:
+                piece = _SHOWN[node.tag](node)
             elif node.tag == _DIAGRAM:
                 piece = f"\n{diagram_words(self._package, part, node)}"
             elif node.tag == _RUBY:
                 pieces += [self._text(base, part) for base in node.iterchildren(qn("w:rubyBase"))]
                 readings += [self._text(reading, part) for reading in node.iterchildren(qn("w:rt"))]
+            elif node.tag == _RUN and self._styles.is_hidden(node):
+                self._hidden_words += len(" ".join(each.text or "" for each in node.iter(*_TEXTS)).split())
             elif node.tag not in _OMITTED:
+                piece = _BEFORE.get(node.tag, "")
                 if node.tag in _PARAGRAPHS and pieces:
                     piece = "\n"  # a text box within a paragraph
                 stack.extend(reversed(node))

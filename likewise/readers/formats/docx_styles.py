@@ -1,4 +1,5 @@
-"""Styles and automatic numbers of DOCX: which paragraphs are headings, and the numbers that Word writes before them."""
+"""What DOCX says in other ways than by text: headings by their styles, hidden words, automatic numbers, symbols, and
+choices in forms."""
 
 from __future__ import annotations
 
@@ -18,6 +19,9 @@ _ROMAN = (
 )
 
 
+_CODES = b"ABGDEZHQIKLMNXOPRSTUFCYWabgdezhqiklmnxoprVstufcyw"
+_GREEK = dict(zip(_CODES, "ΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩαβγδεζηθικλμνξοπρςστυφχψω", strict=True))
+"""Letters in the font Symbol, by the codes that it has for them."""
 _MAX_WRITTEN = 780
 """Maximum number that is written in letters or signs, which become long. Word has the same bound for letters."""
 
@@ -28,8 +32,30 @@ def _value(parent: Any, path: str) -> str | None:
     return None if found is None else found.get(qn("w:val"))
 
 
+def _is_on(parent: Any, path: str) -> bool | None:
+    """Return the value of a switch such as "w:rPr/w:vanish", which is on without a value; None without a switch."""
+    found = parent.find("/".join(map(qn, path.split("/"))))
+    return None if found is None else found.get(qn("w:val")) not in {"0", "false", "off"}
+
+
 def _integer(text: str | None, otherwise: int) -> int:
     return int(text) if text and re.fullmatch(r"-?\d{1,6}", text) else otherwise
+
+
+def chosen(choices: Any) -> str:
+    """Return the entry that a list in a form shows."""
+    entries = [each.get(qn("w:val"), "") for each in choices.iterchildren(qn("w:listEntry"))]
+    at = _integer(_value(choices, "w:result"), 0)
+    return entries[at] if 0 <= at < len(entries) else ""
+
+
+def symbol(element: Any) -> str:
+    """Return the sign of a font of symbols; nothing for the pictures of Wingdings."""
+    font, code = element.get(qn("w:font")) or "", element.get(qn("w:char")) or ""
+    number = int(code, 16) if re.fullmatch("[0-9A-Fa-f]{2,4}", code) else 0
+    if font == "Symbol":
+        return _GREEK.get(number & 0xFF, "")
+    return "" if 0xE000 <= number < 0xF900 or "dings" in font else chr(number)
 
 
 class Styles:
@@ -45,6 +71,7 @@ class Styles:
         defaults = (name for name, style in paragraphs if style.get(qn("w:default")) in {"1", "true", "on"})
         self._default = next(defaults, "")
         self._levels = {name: self._level(name) for name in self._styles}
+        self._hiding = {name for name in self._styles if self._hides(name)}
 
     def __iter__(self) -> Iterator[str]:
         """Yield the ids of all styles."""
@@ -66,6 +93,18 @@ class Styles:
         """Return the level of a heading, by its style or a style that this one is based on; 0 for a title, None for
         other text."""
         return self._levels.get(self.of(paragraph))
+
+    def is_hidden(self, run: Any) -> bool:
+        """Return whether the text of a run is hidden, by itself, its style or the style of its paragraph."""
+        own = _is_on(run, "w:rPr/w:vanish")
+        if own is not None or not self._hiding:
+            return bool(own)
+        paragraph = next(run.iterancestors(qn("w:p")), run)
+        return not self._hiding.isdisjoint((_value(run, "w:rPr/w:rStyle"), self.of(paragraph)))
+
+    def _hides(self, style_id: str) -> bool:
+        switches = (_is_on(style, "w:rPr/w:vanish") for _, style in self.chain(style_id))
+        return bool(next((each for each in switches if each is not None), False))
 
     def _level(self, style_id: str) -> int | None:
         for _, style in self.chain(style_id):

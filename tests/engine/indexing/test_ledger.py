@@ -202,6 +202,7 @@ SENTENCES: list[tuple[Reason, str]] = [
         Code.HIDDEN_WORDS("1,200 words"),
         "without 1,200 words that the page hides, and that no heading or button of it opens",
     ),
+    (Code.HIDDEN_PARTS("2 slides (3, 5)", "read too"), "it hides 2 slides (3, 5): they are read too"),
     (Code.XFA_FORM(), "its fields are not read, because it is an XFA form: print it into a new PDF"),
     (
         Code.UNBROKEN_LEFT_OUT("40"),

@@ -376,3 +376,67 @@ def test_the_fallback_of_a_drawing_with_a_pen_is_read(tmp_path: Path) -> None:
     group = f"<p:grpSp><mc:AlternateContent>{inner}</mc:AlternateContent>{shape('Outer.')}</p:grpSp>"
     slide = f"<mc:AlternateContent><mc:Choice Requires='a'>{group}</mc:Choice></mc:AlternateContent>"
     assert pptx.read(slides(tmp_path, slide, {}, {})).text == "Inner.\n\nOuter."
+
+
+def run(text: str, properties: str = "") -> str:
+    return f"<w:r><w:rPr>{properties}</w:rPr>{text}</w:r>"
+
+
+def t(text: str) -> str:
+    return f"<w:t>{text}</w:t>"
+
+
+def test_words_of_a_document_at_unusual_places(tmp_path: Path) -> None:
+    field = (
+        f"{run('<w:fldChar/>')}"
+        f"{run('<w:instrText>REF x</w:instrText>')}{run('<w:fldChar/>')}{run(t('Result'))}{run('<w:fldChar/>')}"
+    )
+    symbols = (
+        '<w:sym w:font="Symbol" w:char="F061"/><w:sym w:font="Wingdings" w:char="F0FC"/>'
+        '<w:sym w:font="Times" w:char="20AC"/><w:sym w:char="x"/><w:sym w:font="Wingdings 2" w:char="0052"/>'
+    )
+    form = (
+        '<w:fldChar><w:ffData><w:ddList><w:result w:val="1"/><w:listEntry w:val="Yes"/><w:listEntry w:val="No"/>'
+        "</w:ddList></w:ffData></w:fldChar>"
+    )
+    half = "<m:oMath><m:f><m:num><m:r><m:t>1</m:t></m:r></m:num><m:den><m:r><m:t>2</m:t></m:r></m:den></m:f></m:oMath>"
+    wrapped = f"<w:smartTag><w:customXml><w:hyperlink>{run(t('link'))}</w:hyperlink></w:customXml></w:smartTag>"
+    control = f"<w:sdt><w:sdtContent><w:tc>{paragraph('cell')}</w:tc></w:sdtContent></w:sdt>"
+    rows = f"<w:sdt><w:sdtContent><w:tr>{control}<w:tc><w:p>{run(t('two'))}</w:p></w:tc></w:tr></w:sdtContent></w:sdt>"
+    changed = (
+        f"<w:p><w:moveFrom>{run(t('moved away'))}</w:moveFrom><w:moveTo>{run(t('moved here'))}</w:moveTo></w:p>"
+        f"<w:p><w:ins>{run(t('new'))}<w:del>{run(t('gone'))}</w:del></w:ins></w:p>"
+    )
+    hyphens = run(f"{t('co')}<w:noBreakHyphen/>{t('op')}<w:softHyphen/>{t('eration')}<w:ptab/>{t('right')}")
+    body = (
+        f"<w:p>{field}{run(symbols)}{run(form)}</w:p><w:p>{half}</w:p><w:p>{wrapped}</w:p><w:tbl>{rows}</w:tbl>{changed}"
+        f"<w:p>{hyphens}</w:p>"
+    )
+    content = docx.read(word(tmp_path, body, {}, {}))
+    assert content.text.split("\n\n") == [
+        *("Resultα€No", "1/2", "link", "cell\ttwo", "moved here", "new", "co-operation\tright")
+    ]
+    assert content.unread == ()
+
+
+def test_hidden_words_of_a_document_are_left_out_and_counted(tmp_path: Path) -> None:
+    styles = (
+        '<w:style w:styleId="P" w:type="paragraph"><w:rPr><w:vanish/></w:rPr></w:style>'
+        '<w:style w:styleId="R" w:type="character"><w:basedOn w:val="P"/></w:style>'
+        '<w:style w:styleId="S" w:type="character"><w:basedOn w:val="P"/><w:rPr><w:vanish w:val="0"/></w:rPr></w:style>'
+    )
+    of_style = '<w:rStyle w:val="{}"/>'.format
+    runs = (
+        run(t("Seen "))
+        + run(t("not this "), "<w:vanish/>")
+        + run(t("nor"), of_style("R"))
+        + run(t("and this "), of_style("S"))
+        + run(t("too."), '<w:vanish w:val="false"/><w:webHidden/>')
+    )
+    form = '<w:p><w:pPr><w:pStyle w:val="P"/></w:pPr>{}</w:p>'.format
+    shown = run(t("Shown."), '<w:vanish w:val="0"/>')
+    body = f"<w:p>{runs}</w:p>{form(run(t('Top of Form')))}{form(shown)}"
+    part = f"<w:styles {NAMESPACES}>{styles}</w:styles>"
+    content = docx.read(word(tmp_path, body, {"r1": ("styles", "s.xml")}, {"word/s.xml": part}))
+    assert content.text == "Seen and this too.\n\nShown."
+    assert content.unread == (Code.HIDDEN_PARTS("6 words", "left out"),)
