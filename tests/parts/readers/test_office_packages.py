@@ -440,3 +440,27 @@ def test_hidden_words_of_a_document_are_left_out_and_counted(tmp_path: Path) -> 
     content = docx.read(word(tmp_path, body, {"r1": ("styles", "s.xml")}, {"word/s.xml": part}))
     assert content.text == "Seen and this too.\n\nShown."
     assert content.unread == (Code.HIDDEN_PARTS("6 words", "left out"),)
+
+
+def test_masters_and_layouts_have_words_of_their_own(tmp_path: Path) -> None:
+    number = "<a:p><a:fld><a:t>‹#›</a:t></a:fld></a:p>"
+    layout = (
+        shape("Click to edit", kind="body") + shape("Plan Albatross") + f"<p:sp><p:txBody>{number}</p:txBody></p:sp>"
+    )
+    fraction = "<a:p><m:den><m:t>2</m:t></m:den></a:p>"
+    master = f"<p:grpSp>{shape('Acme Inc.')}</p:grpSp>{shape('Plan Albatross')}{shape('Edit', kind='ftr')}"
+    parts = {
+        "ppt/layout.xml": page("sldLayout", layout),
+        "ppt/master.xml": page("sldMaster", master),
+        "ppt/_rels/layout.xml.rels": relationships({"r1": ("slideMaster", "master.xml")}),
+        "ppt/_rels/master.xml.rels": relationships({"r1": ("slideLayout", "layout.xml")}),
+    }
+    related = {"r1": ("slideLayout", "layout.xml")}
+    slide = shape("Body.") + f"<p:sp>{fraction}</p:sp>"
+    content = pptx.read(slides(tmp_path, slide, related, parts))
+    assert content.text == "Body.\n\n/2\n\nPlan Albatross\n\nAcme Inc."
+    assert [section.heading for section in content.sections] == ["", "Slide master"]
+    parts["ppt/first.xml"] = page("sld", slide).replace(" ", ' showMasterSp="0" show="0" ', 1)
+    content = pptx.read(slides(tmp_path, slide, related, parts))
+    assert content.text == "Body.\n\n/2"
+    assert content.unread[1:] == (Code.HIDDEN_PARTS("1 slide (1)", "read too"),)
