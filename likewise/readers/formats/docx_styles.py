@@ -214,6 +214,11 @@ def _shown(levels: dict[int, Any], counts: dict[int, int], level: int, as_decima
     kind = "decimal" if as_decimal else _value(levels.get(level), "w:numFmt") or "decimal"
     if kind == "none":
         return ""
+    return number_as(kind, count)
+
+
+def number_as(kind: str, count: int) -> str:
+    """Return a number as a kind such as "upperRoman" shows it."""
     return _KINDS.get(kind, str)(count) if 0 < count <= _MAX_WRITTEN else str(count)
 
 

@@ -24,30 +24,15 @@ from indexer.ledger import Code, Reason
 from indexer.sources.content import Assembly, Content, Headings, Unreadable
 from likewise.readers import archive, inside
 from likewise.readers.formats import xml
+from likewise.readers.formats.odf_styles import NAMES as _NAMES
+from likewise.readers.formats.odf_styles import get as _get
+from likewise.readers.formats.odf_styles import tag as _tag
+from likewise.readers.formats.odf_styles import title_styles, write_numbers
 from likewise.readers.formats.sheets import add_sheet, formulas_without_value
 from likewise.readers.limits import MAX_REPEATED_CHARACTERS, MAX_REPEATS
 
-_NAMES = {
-    "dc": "http://purl.org/dc/elements/1.1/",
-    "draw": "urn:oasis:names:tc:opendocument:xmlns:drawing:1.0",
-    "math": "http://www.w3.org/1998/Math/MathML",
-    "meta": "urn:oasis:names:tc:opendocument:xmlns:meta:1.0",
-    "office": "urn:oasis:names:tc:opendocument:xmlns:office:1.0",
-    "presentation": "urn:oasis:names:tc:opendocument:xmlns:presentation:1.0",
-    "style": "urn:oasis:names:tc:opendocument:xmlns:style:1.0",
-    "svg": "urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0",
-    "table": "urn:oasis:names:tc:opendocument:xmlns:table:1.0",
-    "text": "urn:oasis:names:tc:opendocument:xmlns:text:1.0",
-    "xlink": "http://www.w3.org/1999/xlink",
-}
-
 Notes = dict[str, list[Any]]
 """Elements of notes and comments, by the heading that they have in a text."""
-
-
-def _tag(name: str) -> str:
-    prefix, _, local = name.partition(":")
-    return f"{{{_NAMES[prefix]}}}{local}"
 
 
 _H, _P, _NOTE, _COMMENT = map(_tag, ("text:h", "text:p", "text:note", "office:annotation"))
@@ -101,7 +86,8 @@ def read(path: str) -> Content:
             for text in dict.fromkeys(_line(each) for each in body[0].iterfind(name, _NAMES)):
                 assembly.add(text)
     else:
-        first = _write(body[0], assembly, _title_styles(content, styles))
+        write_numbers(body[0], content, styles)
+        first = _write(body[0], assembly, title_styles(content, styles))
     if styles is not None:
         _write_margins(styles, assembly)
     read_whole = assembly.content(_property(meta, "dc:title") or first, metadata)
@@ -198,24 +184,6 @@ def _property(meta: Any, name: str) -> str:
     return " ".join((text or "").split())
 
 
-def _get(element: Any, name: str) -> str:
-    return str(element.get(_tag(name)) or "")
-
-
-def _title_styles(content: Any, styles: Any) -> set[str]:
-    """Return the names of the styles of titles: "Title", and the styles based on it."""
-    parents = {
-        _get(style, "style:name"): _get(style, "style:parent-style-name")
-        for part in (content, styles)
-        if part is not None
-        for style in part.iterfind(".//style:style", _NAMES)
-    }
-    names = {"Title"}
-    while more := {name for name, parent in parents.items() if parent in names} - names:
-        names |= more
-    return names
-
-
 def _write(body: Any, into: Assembly, title_styles: set[str]) -> str:
     """Write the blocks of a text, with a section at each heading, then its notes; return the first heading."""
     headings, first, notes = Headings(), "", Notes()
@@ -227,7 +195,7 @@ def _write(body: Any, into: Assembly, title_styles: set[str]) -> str:
         level = int(_get(element, "text:outline-level") or 1) if element.tag == _H else None
         level = 0 if _get(element, "text:style-name") in title_styles else level
         if level is not None and text.strip():
-            first = first or " ".join(text.split())
+            first = first or " ".join(text.removeprefix(element.findtext("text:number", "", _NAMES)).split())
             into.section(headings.enter(level, text))
         into.add(text, newlines)
     for heading in ("Footnotes", "Endnotes", "Comments"):

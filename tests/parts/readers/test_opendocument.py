@@ -14,11 +14,11 @@ from lxml import etree
 from indexer.ledger import Code
 from indexer.records import Document
 from indexer.sources import Entry
-from likewise.readers.formats import odf
+from likewise.readers.formats import odf, odf_styles
 
 Collect = Callable[..., list[Entry]]
 
-NAMES = " ".join(f'xmlns:{prefix}="{name}"' for prefix, name in odf._NAMES.items())
+NAMES = " ".join(f'xmlns:{prefix}="{name}"' for prefix, name in odf_styles.NAMES.items())
 META = (
     "<meta:initial-creator>Ada</meta:initial-creator><dc:creator>Ben</dc:creator>"
     "<dc:title>{}</dc:title><meta:keyword>no text</meta:keyword>"
@@ -336,3 +336,54 @@ def test_a_damaged_part_costs_that_part_and_a_note(tmp_path: Path, collect: Coll
         assert entry.document.text == "oats"
         (note,) = entry.notes
         assert (note.code, note.arguments[0]) == (Code.PART_DAMAGED, f"{name}.xml")
+
+
+def test_numbers_of_headings_and_of_levels_with_words(tmp_path: Path, collect: Collect) -> None:
+    outline = (
+        '<text:outline-style style:name="Outline"><text:outline-level-style text:level="1" style:num-format="I" '
+        'style:num-suffix="."/><text:outline-level-style text:level="2" style:num-format="1" text:display-levels="2"/>'
+        '<text:outline-level-style text:level="3" style:num-format=""/></text:outline-style>'
+    )
+    styles = (
+        '<text:list-style style:name="A"><text:list-level-style-number text:level="1" style:num-format="1" '
+        'style:num-prefix="Article " text:start-value="2"/><text:list-level-style-number text:level="2" '
+        'style:num-format="a" style:num-list-format="letter %2% of %1%"/><text:list-level-style-bullet text:level="3"/>'
+        '</text:list-style><text:list-style style:name="N"><text:list-level-style-number text:level="1" '
+        'style:num-format="1" style:num-suffix="."/></text:list-style>'
+    )
+
+    def items(*several: str, style: str = 'text:style-name="A"') -> str:
+        inside = "".join(f"<text:list-item>{each}</text:list-item>" for each in several)
+        return f"<text:list {style}>{inside}</text:list>"
+
+    def p(text: str) -> str:
+        return f"<text:p>{text}</text:p>"
+
+    def h(text: str, level: int, more: str = "") -> str:
+        return f'<text:h text:outline-level="{level}" {more}>{text}</text:h>'
+
+    body = (
+        h("Rent", 1)
+        + h("Term", 2)
+        + h("Deep", 3)
+        + items(p("pays") + p("on time"), p("repairs") + items(p("roof"), p("wall") + items(p("paint")), style=""))
+        + items(items(p("only below"), style=""), style='text:style-name="A" text:continue-numbering="true"')
+        + items(p("again"), style='text:style-name="A" text:continue-list="x"')
+        + items(p("new"))
+        + items(p("step"), style='text:style-name="N"')
+        + h("Roof", 1)
+        + h("Free", 1, 'text:is-list-header="true"')
+        + h("<text:number>9.</text:number>Given", 1)
+        + "<table:table><table:table-row><table:table-cell>"
+        + items(p("cell"))
+        + "</table:table-cell></table:table-row></table:table>"
+    )
+    path = write(tmp_path / "a.odt", f"<office:text>{body}</office:text>", styles=outline, automatic=styles)
+    document = one(collect, path)
+    assert document.text.split("\n") == [
+        *("I. Rent", "", "I.1 Term", "", "Deep", "", "Article 2 pays", "on time", "Article 3 repairs"),
+        *("letter a of 3 roof", "letter b of 3 wall", "paint", "", "letter c of 3 only below", "", "Article 4 again"),
+        *("", "Article 2 new", "", "step", "", "II. Roof", "", "Free", "", "9. Given", "", "Article 2 cell"),
+    ]
+    assert document.title == "Rent"
+    assert document.sections[1].heading == "I. Rent > I.1 Term"
