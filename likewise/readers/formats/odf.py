@@ -20,15 +20,16 @@ from urllib.parse import unquote
 
 from lxml import etree
 
+from indexer.errors import count_of
 from indexer.ledger import Code, Reason
 from indexer.sources.content import Assembly, Content, Headings, Unreadable
 from likewise.readers import archive, inside
 from likewise.readers.formats import xml
 from likewise.readers.formats.odf_styles import NAMES as _NAMES
 from likewise.readers.formats.odf_styles import get as _get
+from likewise.readers.formats.odf_styles import hidden, strip_hidden, title_styles, write_numbers
 from likewise.readers.formats.odf_styles import tag as _tag
-from likewise.readers.formats.odf_styles import title_styles, write_numbers
-from likewise.readers.formats.sheets import add_sheet, formulas_without_value
+from likewise.readers.formats.sheets import add_sheet, formulas_without_value, hidden_parts
 from likewise.readers.limits import MAX_REPEATED_CHARACTERS, MAX_REPEATS
 
 Notes = dict[str, list[Any]]
@@ -61,7 +62,9 @@ def read(path: str) -> Content:
     if body is None or not len(body):
         _refuse_damaged(notes)
         raise Unreadable(Code.NO_OPENDOCUMENT_BODY())
-    assembly, first, formulas = Assembly(), "", 0
+    assembly, first, formulas, masters = Assembly(), "", 0, set[str]()
+    if words := strip_hidden(body, content, styles):
+        notes.append(Code.HIDDEN_PARTS(count_of(words, "word"), "left out"))
     metadata: dict[str, str | int] = {}
     if author := _property(meta, "meta:initial-creator") or _property(meta, "dc:creator"):
         metadata["author"] = author
@@ -73,6 +76,7 @@ def read(path: str) -> Content:
             add_sheet(assembly, _get(sheet, "table:name"), number, chain(_rows(sheet, comments), shapes))
             _write_notes(comments, assembly)
         metadata["sheets"] = len(tables)
+        notes += hidden_parts("sheet", hidden(tables, content), _hidden_cells(sheets))
         formulas = sum(_get(cell, "table:formula") != "" and not _has_value(cell) for cell in sheets.iter(*_CELLS))
     elif pages := body[0].findall("draw:page", _NAMES):
         for number, slide in enumerate(pages, 1):
@@ -81,6 +85,8 @@ def read(path: str) -> Content:
             assembly.section(heading, number)
             _write_slide(slide, assembly)
         metadata["slides"] = len(pages)
+        notes += hidden_parts("slide", hidden(pages, content))
+        masters = {_get(page, "draw:master-page-name") for page in pages} - {""}
         assembly.section()
         for name in ("presentation:header-decl", "presentation:footer-decl"):
             for text in dict.fromkeys(_line(each) for each in body[0].iterfind(name, _NAMES)):
@@ -89,11 +95,16 @@ def read(path: str) -> Content:
         write_numbers(body[0], content, styles)
         first = _write(body[0], assembly, title_styles(content, styles))
     if styles is not None:
-        _write_margins(styles, assembly)
+        _write_margins(styles, masters, assembly)
     read_whole = assembly.content(_property(meta, "dc:title") or first, metadata)
     if not read_whole.text:
         _refuse_damaged(notes)
     return replace(read_whole, unread=(*notes, *formulas_without_value(formulas)))
+
+
+def _hidden_cells(sheets: Any) -> int:
+    rows = (row for row in sheets.iter(_ROW) if _get(row, "table:visibility") in {"collapse", "filter"})
+    return sum(bool(_line(cell)) for row in rows for cell in row)
 
 
 def _has_value(cell: Any) -> bool:
@@ -211,12 +222,13 @@ def _write_notes(notes: Notes, into: Assembly) -> None:
             into.add("\n".join(_rows(element)) if element.tag == _TABLE else _text(element), newlines)
 
 
-def _write_margins(styles: Any, into: Assembly) -> None:
-    """Write the headers and footers of pages, each once."""
+def _write_margins(styles: Any, masters: set[str], into: Assembly) -> None:
+    """Write the headers and footers of pages, each once, and the shapes of the masters that slides show."""
     texts: dict[str, None] = {}
-    margins = (
-        each for page in styles.iterfind(".//style:master-page", _NAMES) for each in page.iterchildren(*_MARGINS)
-    )
+    pages = list(styles.iterfind(".//style:master-page", _NAMES))
+    margins = [each for page in pages for each in page.iterchildren(*_MARGINS)]
+    shapes = [each for page in pages if _get(page, "style:name") in masters for each in page.iterchildren("{*}*")]
+    margins += [each for each in shapes if each.prefix == "draw" and not _get(each, "presentation:class")]
     for margin in margins:
         if _get(margin, "style:display") != "false":
             etree.strip_elements(margin, *_FIELDS, with_tail=False)

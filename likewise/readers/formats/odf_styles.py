@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lxml import etree
@@ -54,6 +54,30 @@ def title_styles(*parts: Any) -> set[str]:
     while more := {name for name, parent in parents.items() if parent in names} - names:
         names |= more
     return names
+
+
+def hidden(elements: Sequence[Any], *parts: Any) -> list[int]:
+    """Return the numbers of the sheets or slides that their styles hide."""
+    properties = (each for part in parts if part is not None for each in part.iterfind(".//style:style/*", NAMES))
+    hiding = {
+        get(each.getparent(), "style:name")
+        for each in properties
+        if get(each, "table:display") == "false" or get(each, "presentation:visibility") == "hidden"
+    }
+    names = ((get(each, "table:style-name") or get(each, "draw:style-name")) for each in elements)
+    return [number for number, name in enumerate(names, 1) if name in hiding]
+
+
+def strip_hidden(body: Any, *parts: Any) -> int:
+    """Remove hidden sections, and words that their styles hide; return the number of words."""
+    properties = (each for part in parts if part is not None for each in part.iterfind(".//style:style/*", NAMES))
+    hiding = {get(each.getparent(), "style:name") for each in properties if get(each, "text:display") == "none"}
+    words = 0
+    for element in list(body.iter(*map(tag, ("text:section", "text:span", "text:p", "text:h")))):
+        if get(element, "text:display") == "none" or get(element, "text:style-name") in hiding:
+            words += len(" ".join(element.itertext()).split())
+            element[:], element.text = [], None
+    return words
 
 
 def write_numbers(body: Any, *parts: Any) -> None:

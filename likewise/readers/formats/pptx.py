@@ -9,11 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from indexer.errors import count_of
 from indexer.ledger import Code
 from indexer.sources.content import Assembly, Content
 from likewise.readers.formats.office_package import OfficePackage, add_comments_and_charts, diagram_words, qn
-from likewise.readers.page_numbers import page_ranges
+from likewise.readers.formats.sheets import hidden_parts
 
 _NO_TITLES = {"", "PowerPoint Presentation"}  # the defaults of PowerPoint and python-pptx
 _P, _TABLE, _DIAGRAM = map(qn, ("a:p", "a:tbl", "dgm:relIds"))
@@ -41,9 +40,7 @@ def read(path: str) -> Content:
             metadata["author"] = author
         title_property = package.property("title")
         content = assembly.content(first if title_property in _NO_TITLES else title_property, metadata)
-        slides_hidden = f"{count_of(len(hidden), 'slide')} ({page_ranges(hidden)})"
-        notes = [Code.HIDDEN_PARTS(slides_hidden, "read too")] if hidden else []
-        return replace(content, unread=(*package.notes(), *notes))
+        return replace(content, unread=(*package.notes(), *hidden_parts("slide", hidden)))
 
 
 def _find_behind(package: OfficePackage, part: str, root: Any, behind: dict[str, Any]) -> None:

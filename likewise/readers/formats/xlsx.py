@@ -8,7 +8,7 @@ Strict namespace, and refuse a workbook for a wrong date among its properties.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from likewise.readers.formats.office_package import (
     local_name,
     qn,
 )
-from likewise.readers.formats.sheets import add_sheet, formulas_without_value
+from likewise.readers.formats.sheets import add_sheet, formulas_without_value, hidden_parts
 
 _ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")
 _MARGIN_CODE = re.compile(r'&(?:(&)|"[^"]*"|K(?:[0-9A-F]{6}|\d\d[+-]\d{3})|\d+|[BEIUSXYOH]|[A-Z])', re.IGNORECASE)
@@ -38,6 +38,7 @@ def read(path: str) -> Content:
         book = _Workbook(package)
         assembly = Assembly()
         sheets = book.root.findall("{*}sheets/{*}sheet")
+        hidden = [number for number, sheet in enumerate(sheets, 1) if sheet.get("state", "visible") != "visible"]
         for number, sheet in enumerate(sheets, 1):
             part = package.target(package.main, sheet.get(qn("r:id")))
             add_sheet(assembly, sheet.get("name") or "", number, book.lines(part))
@@ -47,7 +48,8 @@ def read(path: str) -> Content:
         content, notes = assembly.content(package.property("title"), metadata), package.notes()
     if notes and not content.text:
         raise Unreadable(Code.READER_FAILED("XLSX", notes[0].text()))
-    return replace(content, unread=(*notes, *formulas_without_value(book.formulas_without_value)))
+    unread = *notes, *formulas_without_value(book.formulas_without_value)
+    return replace(content, unread=(*unread, *hidden_parts("sheet", hidden, book.hidden_cells)))
 
 
 class _Workbook:
@@ -56,12 +58,13 @@ class _Workbook:
     Attributes:
         root: the root of its main part.
         formulas_without_value: cells with a formula that no program has computed, of the sheets that were read so far.
+        hidden_cells: cells with a text in hidden rows and columns of these sheets.
     """
 
     def __init__(self, package: OfficePackage) -> None:
         self._package = package
         self.root = package.main_root("workbook", Code.NOT_XLS)
-        self.formulas_without_value = 0
+        self.formulas_without_value = self.hidden_cells = 0
         properties = self.root.find("{*}workbookPr")
         self._from_1904 = properties is not None and properties.get("date1904") in _TRUE
         self._strings = [
@@ -79,9 +82,14 @@ class _Workbook:
     def lines(self, part: str) -> Iterator[str]:
         """Yield the rows of a sheet, its headers and footers, and the paragraphs of its text boxes."""
         margins: dict[str, None] = {}
-        for element in self._package.elements(part, "row", "headerFooter"):
+        hidden: list[range] = []
+        for element in self._package.elements(part, "col", "row", "headerFooter"):
             if local_name(element) == "row":
-                yield self._row(element, part)
+                yield self._row(element, part, hidden)
+            elif local_name(element) == "col":
+                first, last = element.get("min", ""), element.get("max", "")
+                if element.get("hidden") in _TRUE and first.isdecimal() and last.isdecimal():
+                    hidden.append(range(int(first), int(last) + 1))
             else:
                 margins.update((_margin(each.text or ""), None) for each in element)
         yield from margins
@@ -92,13 +100,15 @@ class _Workbook:
             for box in () if root is None else root.iter(qn("v:textbox")):
                 yield " ".join("".join(box.itertext()).split())
 
-    def _row(self, row: Any, part: str) -> str:
+    def _row(self, row: Any, part: str, hidden: Sequence[range]) -> str:
         cells: dict[int, str] = {}
         column = 0
         for cell in row.iterchildren("{*}c"):
             column = _column(cell.get("r") or "") or column + 1
             if text := self._cell(cell, part):
                 cells[column] = " ".join(text.split())
+        is_hidden = row.get("hidden") in _TRUE
+        self.hidden_cells += sum(is_hidden or any(column in each for each in hidden) for column in cells)
         return "\t".join(cells.get(place, "") for place in range(1, max(cells, default=0) + 1))
 
     def _cell(self, cell: Any, part: str) -> str:

@@ -387,3 +387,39 @@ def test_numbers_of_headings_and_of_levels_with_words(tmp_path: Path, collect: C
     ]
     assert document.title == "Rent"
     assert document.sections[1].heading == "I. Rent > I.1 Term"
+
+
+def test_what_is_hidden_is_noted(tmp_path: Path, collect: Collect) -> None:
+    styles = (
+        '<style:style style:name="H"><style:text-properties text:display="none"/></style:style>'
+        '<style:style style:name="T"><style:table-properties table:display="false"/></style:style>'
+        '<style:style style:name="D"><style:drawing-page-properties presentation:visibility="hidden"/></style:style>'
+    )
+    text = (
+        '<text:p>Seen <text:span text:style-name="H">not this</text:span>too.</text:p><text:p text:style-name="H">Nor'
+        '</text:p><text:section text:display="none"><text:p>a section</text:p></text:section>'
+    )
+    row = "<table:table-row {}><table:table-cell><text:p>{}</text:p></table:table-cell></table:table-row>".format
+    rows = row("", "a") + row('table:visibility="filter"', "b")
+    sheet = f'<table:table/><table:table table:style-name="T">{rows}</table:table>'
+    deck = "<draw:frame><text:p>Deck</text:p></draw:frame>"
+    slides = f'<draw:page draw:style-name="D" draw:master-page-name="M">{deck}</draw:page>'
+    shapes = (
+        '<draw:frame presentation:class="title"><text:p>Edit</text:p></draw:frame><draw:g><draw:frame><text:p>Acme Inc.'
+        "</text:p></draw:frame></draw:g>"
+    )
+    masters = "".join(f'<style:master-page style:name="{name}">{shapes}</style:master-page>' for name in "MN")
+    bodies = {"text": text, "spreadsheet": sheet, "presentation": slides}
+    read = []
+    for kind, body in bodies.items():
+        path = write(
+            tmp_path / f"{kind}.odt", f"<office:{kind}>{body}</office:{kind}>", styles=masters, automatic=styles
+        )
+        (entry,) = collect(path)
+        assert entry.document is not None
+        read.append((entry.document.text, *entry.notes))
+    assert read == [
+        ("Seen too.", Code.HIDDEN_PARTS("5 words", "left out")),
+        ("a\nb", Code.HIDDEN_PARTS("1 sheet (2), 1 cell", "read too")),
+        ("Deck\n\nAcme Inc.", Code.HIDDEN_PARTS("1 slide (1)", "read too")),
+    ]

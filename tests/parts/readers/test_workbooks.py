@@ -212,3 +212,16 @@ def test_impossible_properties(tmp_path: Path, collect: Collect) -> None:
 def test_cells_without_a_place_follow_the_cell_before_them(tmp_path: Path, collect: Collect, place: str) -> None:
     rows = f"<row>{cell(1, place='B1')}{cell(2, place=place if place != 'A0' else '')}</row>"
     assert read(collect, write(tmp_path / "a.xlsx", rows)) == ("Stock\n1\t2", [])
+
+
+def test_what_is_hidden_is_read_and_noted(tmp_path: Path, collect: Collect) -> None:
+    def rows(columns: str) -> str:
+        return f'{columns}<row>{cell("a")}{cell("b")}</row><row hidden="1">{cell("c")}{cell("d")}</row>'
+
+    columns = '<cols><col min="2" max="16384" hidden="true"/><col min="1" max="x" hidden="1"/></cols>'
+    path = write(tmp_path / "a.xlsx", rows(columns))
+    note = "it hides {}: they are read too"
+    assert read(collect, path) == ("Stock\na\tb\nc\td", [note.format("3 cells")])
+    sheet = '<sheet name="Lists" state="veryHidden" r:id="r0"/>'
+    book = f'<workbook xmlns="{MAIN}" xmlns:r="{OFFICE}"><sheets>{sheet}</sheets></workbook>'
+    assert read(collect, write(path, rows(""), xl__workbook=book))[1] == [note.format("1 sheet (1), 2 cells")]
