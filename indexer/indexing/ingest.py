@@ -385,7 +385,7 @@ class Run:
         """Yield a note on each of the first two files whose records have replaced each other."""
         joined = self.seen.joined
         for (one, other), uri in islice(joined.items(), _NAMED_PAIRS):
-            yield f"{one} and {other} have the same ids, such as {uri!r}: one document each, that was read last"
+            yield f"{one} and {other} have the same ids, such as {uri!r}: one document per id, of the last record"
         if len(joined) > _NAMED_PAIRS:
             yield f"{count_of(len(joined) - _NAMED_PAIRS, 'other pair')} of files have the same ids"
 
@@ -414,9 +414,10 @@ class Run:
         It must be opened if the document of one of its records comes from an earlier file: in this run, or in a
         previous run that had another order, did not include this file, or was interrupted before it.
         """
-        recorded, seen, owners = self._ledger.files.get(path), self.seen, self._ledger.owners
+        recorded, seen, ledger = self._ledger.files.get(path), self.seen, self._ledger
         if recorded is not None and any(
-            hash(uri) in seen.uri_hashes or owners[hash(uri)] in seen.files for uri in _document_uris(recorded)
+            hash(uri) in seen.uri_hashes or (uri in ledger.shared and ledger.owners[hash(uri)] in seen.files)
+            for uri in _document_uris(recorded)
         ):
             return replace(recorded, stamp=UNREAD)
         return recorded
@@ -476,8 +477,10 @@ class Run:
         """
         file, document = entry.file, entry.document
         owner = self._ledger.owners.get(hash(uri), file)
+        if owner == file:
+            return True
         is_whole, is_gone = uri == file, not os.path.lexists(owner)
-        if owner == file or (is_whole and is_gone):
+        if is_whole and is_gone:
             return True
         if not (is_whole or is_gone or entry.is_exported):
             return False

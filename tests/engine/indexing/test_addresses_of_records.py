@@ -156,7 +156,7 @@ def test_a_record_without_a_text_keeps_its_id_too(index: Index, tmp_path: Path) 
 
 def test_only_a_named_id_joins_files_and_the_files_are_named(index: Index, tables: Path) -> None:
     files = f"{tables}/b.csv and {tables}/c.csv"
-    joined = f"{files} have the same ids, such as '1': one document each, that was read last"
+    joined = f"{files} have the same ids, such as '1': one document per id, of the last record"
     for _ in range(2):
         assert run_with_notes(index, tables, id_field="id", rehash=True)[1] == [joined]
     assert texts(index) == {"1": "anchor", "2": "rope"}
@@ -214,6 +214,9 @@ def test_exported_documents_are_found_again(
     write(tables / "b.csv", "id,text\n1,Anna\n2,Bob\n")
     assert run(index, tables) == {"indexed": 2, "unchanged": 3}
     assert texts(index) == {**BOTH, "1": "Anna", "a.md": "another note"}
+    if through == "a file":  # what has changed since is another document
+        assert run(index, source, rehash=True) == {"indexed": 2, "unchanged": 3}
+        assert index.get(f"{source}#1").text == "Ann"
 
 
 class _FirstIsSlowest:
