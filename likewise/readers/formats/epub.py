@@ -1,8 +1,12 @@
-"""EPUB: the chapters of the spine in order, read as HTML, with their headings as sections."""
+"""EPUB: the chapters of the spine in order, and then other pages, read as HTML, with their headings as sections.
+
+A chapter that is missing, damaged or encrypted costs that chapter and a note, unless it is the only one.
+"""
 
 from __future__ import annotations
 
 import posixpath
+import re
 import unicodedata
 import zipfile
 from dataclasses import replace
@@ -13,7 +17,7 @@ from defusedxml import ElementTree
 
 from indexer.ledger import Code
 from indexer.sources.content import Assembly, Content, Unreadable
-from likewise.readers import archive
+from likewise.readers import archive, inside
 from likewise.readers.formats import html
 
 _NAMES = {
@@ -22,6 +26,9 @@ _NAMES = {
     "dc": "http://purl.org/dc/elements/1.1/",
     "enc": "http://www.w3.org/2001/04/xmlenc#",
 }
+
+_PAGE = re.compile("ml|oeb|^$")
+"""Media types of pages: XHTML, SVG, DTBook and others."""
 
 
 def read(path: str) -> Content:
@@ -34,28 +41,57 @@ def read(path: str) -> Content:
         except (KeyError, AttributeError) as error:
             raise Unreadable(Code.NO_EPUB_PACKAGE()) from error
         folder = posixpath.dirname(package_path)
-        pages = {
-            item.get("id"): posixpath.normpath(posixpath.join(folder, unquote(item.get("href", ""))))
-            for item in package.iterfind("opf:manifest/opf:item", _NAMES)
-        }
-        chapters = [pages.get(item.get("idref"), "") for item in package.iterfind("opf:spine/opf:itemref", _NAMES)]
-        if {_plain(name) for name in _encrypted(book)}.intersection(map(_plain, chapters)):
-            raise Unreadable(Code.DRM())
+        unreadable = {_plain(name) for name in _encrypted(book)}
         assembly, written = Assembly(), html.Written()
         members = {_plain(name): name for name in book.namelist()} | {name: name for name in book.namelist()}
-        for chapter in filter(None, chapters):  # an itemref may name a missing item, which is not a missing chapter
-            member = members.get(chapter) or members.get(_plain(chapter))
-            if member is None:
-                raise Unreadable(Code.NO_CHAPTER(chapter))
-            decoded = html.decode_page(book.read(member))
-            tree = html.parse(decoded.text)
-            if tree is not None:
-                assembly.section(" ".join((tree.findtext(".//title") or "").split()))
-                written += replace(html.write_body(tree, assembly), notes=decoded.notes)
+        missing, encrypted, others, damaged = list[str](), list[str](), list[str](), dict[str, str]()
+        pages = _pages(package)
+        for href, media_type in pages.items():
+            page = posixpath.normpath(posixpath.join(folder, unquote(href)))
+            member = members.get(page) or members.get(_plain(page))
+            if not _PAGE.search(media_type):
+                others.append(page)
+            elif member is None:
+                missing.append(page)
+            elif _plain(page) in unreadable:
+                encrypted.append(page)
+            else:
+                try:
+                    written += _write(book.read(member), assembly)
+                except (Unreadable, *archive.DAMAGED) as error:
+                    damaged[page] = str(error).removeprefix("damaged: ")
+    if encrypted and 2 * len(encrypted) >= len(pages):
+        raise Unreadable(Code.DRM())
+    if not assembly.length and (missing or damaged):
+        raise Unreadable(Code.NO_CHAPTER(missing[0]) if missing else Code.NOT_ZIP(next(iter(damaged.values()))))
     metadata = {
         name: value for name, tag in (("author", "creator"), ("lang", "language")) if (value := _dc(package, tag))
     }
-    return html.with_notes(assembly.content(_dc(package, "title"), metadata), written)
+    content = html.with_notes(assembly.content(_dc(package, "title"), metadata), written)
+    notes = [Code.PART_DAMAGED(page, error) for page, error in damaged.items()]
+    notes += [Code.PARTS_MISSING(", ".join(missing))] if missing else []
+    return replace(content, unread=(*content.unread, *notes, *inside.files([*encrypted, *others])))
+
+
+def _write(data: bytes, into: Assembly) -> html.Written:
+    decoded = html.decode_page(data)
+    if (tree := html.parse(decoded.text)) is None:
+        return html.Written()
+    into.section(" ".join((tree.findtext(".//title") or "").split()))
+    return replace(html.write_body(tree, into), notes=decoded.notes)
+
+
+def _pages(package: Any) -> dict[str, str]:
+    """Return the addresses and media types of the items of the spine, and then of pages that only links lead to, such
+    as notes. The table of contents is left out."""
+    items = {item.get("id"): item for item in package.iterfind("opf:manifest/opf:item", _NAMES)}
+    order = (items.get(reference.get("idref")) for reference in package.iterfind("opf:spine/opf:itemref", _NAMES))
+    linked = (
+        item
+        for item in items.values()
+        if "html" in item.get("media-type", "") and "nav" not in item.get("properties", "").split()
+    )
+    return {item.get("href", ""): item.get("media-type", "") for item in (*order, *linked) if item is not None}
 
 
 def _xml(book: zipfile.ZipFile, member: str) -> Any:

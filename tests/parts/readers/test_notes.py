@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from indexer.ledger import Code
-from indexer.sources.content import Content
+from indexer.sources.content import Content, Unreadable
 from indexer.sources.files.extractor import EXTRACTOR
 from likewise.readers.formats import docx, eml, epub, xml
 
@@ -40,7 +40,7 @@ def book(path: Path, pages: Mapping[str, bytes], spine: str = "", manifest: str 
     with zipfile.ZipFile(path / "a.epub", "w") as archive:
         archive.writestr("META-INF/container.xml", container)
         archive.writestr("p.opf", package)
-        for name, data in {**pages, **{f"META-INF/{name}.xml": data for name, data in members.items()}}.items():
+        for name, data in {**pages, **{f"META-INF/{name}": data for name, data in members.items()}}.items():
             archive.writestr(name, data)
     return epub.read(str(path / "a.epub"))
 
@@ -122,3 +122,26 @@ def test_documents_inside_documents_are_read_to_a_depth(tmp_path: Path, monkeypa
     content = docx.read(str(tmp_path / "a.docx"))
     assert content.text == ""
     assert content.unread[0] == Code.INSIDE_NOT_WHOLE("c.docx", "inside more than 3 other files")
+
+
+def test_a_chapter_that_cannot_be_read_costs_that_chapter(tmp_path: Path) -> None:
+    pages = {"a.xhtml": b"<p>First words.", "b.xhtml": b"<p>Secret words.", "c.xhtml": b"<p>Last words."}
+    locked = (
+        b'<encryption xmlns:enc="http://www.w3.org/2001/04/xmlenc#"><enc:EncryptedData><enc:CipherData>'
+        b'<enc:CipherReference URI="b.xhtml"/></enc:CipherData></enc:EncryptedData></encryption>'
+    )
+    manifest = '<item id="g" href="gone.xhtml"/><item id="i" href="i.jpg" media-type="image/jpeg"/>'
+    content = book(tmp_path, pages, '<itemref idref="g"/><itemref idref="i"/>', manifest, **{"encryption.xml": locked})
+    assert content.text == "First words.\n\nLast words."
+    assert content.unread == (Code.PARTS_MISSING("gone.xhtml"), Code.FILES_INSIDE("2 files", "b.xhtml, i.jpg"))
+    page = '<item id="%s" href="%s.xhtml" media-type="application/xhtml+xml" properties="%s"/>'
+    linked = page % ("n", "META-INF/n", "") + page % ("t", "t", "nav") + page % ("u", "a", "")
+    content = book(tmp_path, {"a.xhtml": b"<p>Text."}, manifest=linked, **{"n.xhtml": b"<p>A note."})
+    assert content.text == "Text.\n\nA note."
+    data = (tmp_path / "a.epub").read_bytes()
+    (tmp_path / "a.epub").write_bytes(data.replace(b"<p>Text", b"<p>Next"))
+    content = epub.read(str(tmp_path / "a.epub"))
+    assert content.text == "A note."
+    assert content.unread == (Code.PART_DAMAGED("a.xhtml", "Bad CRC-32 for file 'a.xhtml'"),)
+    with pytest.raises(Unreadable, match=r"its chapter gone.xhtml is not in it"):
+        book(tmp_path, {}, '<itemref idref="g"/>', manifest)
