@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Any
 
 from indexer.errors import count_of
@@ -35,11 +36,14 @@ from likewise.readers.formats.html_arrangement import (
     move_readings,
     open_hidden_blocks,
     pieces,
+    show_attributes,
     show_shadow_roots,
     words_in,
 )
 
 _CHARSET = re.compile(rb"<meta[^>]+?charset\s*=\s*[\"']?([-\w.:]+)|<\?xml[^>]+?encoding=[\"']([-\w.]+)", re.IGNORECASE)
+_ENDS = re.compile("</(?:body|html)\\s*>", re.IGNORECASE)
+_CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 _LINES = {"dd", "dt", "li", "option", "text", "tr"}  # these have one newline before them, not a blank line
 _GROUPS = {"dir", "dl", "menu", "ol", "table", "ul"}  # a blank line is before the first line of these
 
@@ -125,6 +129,9 @@ def parse(page: str) -> Any:
     )
     if not page.strip():
         return None
+    page = _ENDS.sub(" ", page).replace("\0", "")  # browsers show what follows the end of the body
+    if page.lstrip("\ufeff \r\n").startswith("<?xml"):
+        page = _CDATA.sub(lambda section: escape(section[1]), page)
     try:
         tree = html.document_fromstring(page.encode("utf-8", errors="replace"), parser=parser)
     except etree.ParserError:  # nothing but comments
@@ -145,6 +152,8 @@ def write_body(tree: Any, into: Assembly) -> Written:
     headings, first = Headings(), ""
     body = tree.find(".//body")
     body = tree if body is None else body
+    _show_frames(body)
+    show_attributes(body)
     show_shadow_roots(body)
     open_hidden_blocks(body)
     move_readings(body)
@@ -154,7 +163,21 @@ def write_body(tree: Any, into: Assembly) -> Written:
             first = first or " ".join(block.split())
             into.section(headings.enter(level, block))
         into.add(block, newlines)
+    if not walk.words:  # pages and mails of nothing but pictures
+        for picture in body.iter("img"):
+            into.add(picture.get("alt") or "")
     return Written(first, walk.words, walk.left_out, walk.hidden)
+
+
+def _show_frames(body: Any) -> None:
+    """Put the pages that frames have as their attribute into them."""
+    roots = [body]
+    for root in roots:  # it grows during the walk: a frame may have frames
+        for frame in list(root.iter("iframe")):
+            if (page := parse(frame.get("srcdoc") or "")) is not None:
+                frame.tag, frame.text = "div", ""
+                frame[:] = [page]
+                roots.append(page)
 
 
 class _Walk:

@@ -35,8 +35,22 @@ _CONTROLLING = ("aria-controls", "data-target", "data-bs-target", "popovertarget
 _NAME = re.compile(r"[\w:.-]+")
 _OPENERS = {*HEADINGS, "button", "dt", "label", "summary"}
 _OPENING_ROLES = {"button", "heading", "tab"}
+_TYPED = {"date", "datetime-local", "email", "month", "number", "search", "tel", "text", "time", "url", "week"}
+"""Types of fields whose value is a text that a person reads."""
+_SIGN_LENGTH = 2
+"""Maximum characters of a picture's alternative text that is read within a line."""
 _AFTER_BASE = re.compile("[\u3041-\u309f\\s]*")
 """The end of a word whose beginning has a reading, such as the last two letters of 食べる."""
+
+
+def show_attributes(body: Any) -> None:
+    """Make text of what browsers show of attributes: what is typed into fields, and pictures of initials and emoji."""
+    for element in list(body.iter("input", "img")):
+        text = element.get("value" if element.tag == "input" else "alt") or ""
+        if element.tag == "img" and len(text) <= _SIGN_LENGTH:
+            element.tag, element.text = "span", text
+        elif element.tag == "input" and (element.get("type") or "text").lower() in _TYPED:
+            element.tag, element.text = "span", f" {text} "
 
 
 def show_shadow_roots(body: Any) -> None:

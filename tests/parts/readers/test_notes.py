@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from indexer.ledger import Code
-from indexer.sources.content import Content, Unreadable
+from indexer.sources.content import Assembly, Content, Unreadable
 from indexer.sources.files.extractor import EXTRACTOR
-from likewise.readers.formats import docx, eml, epub, xml
+from likewise.readers.formats import docx, eml, epub, html, xml
 
 HEAD = b"From: ann@example.org\nMIME-Version: 1.0\nSubject: Hi\n"
 SHOWN = b"The otter came back to the estuary."
@@ -145,3 +145,25 @@ def test_a_chapter_that_cannot_be_read_costs_that_chapter(tmp_path: Path) -> Non
     assert content.unread == (Code.PART_DAMAGED("a.xhtml", "Bad CRC-32 for file 'a.xhtml'"),)
     with pytest.raises(Unreadable, match=r"its chapter gone.xhtml is not in it"):
         book(tmp_path, {}, '<itemref idref="g"/>', manifest)
+
+
+XHTML = '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><body>%s</body></html>'
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<body><p>in</p></body></html><p>after</p>tail", "in\n\nafter\n\ntail"),
+        ("<html><body><p>a</p></body></html><html><body><p>b</p></body></html>", "a\n\nb"),
+        ('<p>x</p><iframe srcdoc="&lt;p&gt;in a frame&lt;/p&gt;">none</iframe>', "x\n\nin a frame"),
+        ("<iframe hidden srcdoc='never'></iframe><p>x</p>", "x"),
+        ("<p>By <input value=Ada><input type=hidden value=7><input type=submit value=Send></p>", "By Ada"),
+        ("<p><img alt=T>he quick fox <img alt='😀'><img alt='a long description'></p>", "The quick fox 😀"),
+        ("<a href=x><img alt='Sale ends tonight'></a><img alt='Shop now'>", "Sale ends tonight\n\nShop now"),
+        (XHTML % "<p><![CDATA[a < b]]></p><script>//<![CDATA[\nf()\n//]]></script>", "a < b"),
+        ("<p>nul\0l</p>", "null"),
+    ],
+)  # fmt: skip
+def test_what_browsers_show_is_read(page: str, text: str) -> None:
+    html.write_page(page, assembly := Assembly())
+    assert assembly.content().text == text
