@@ -3,10 +3,10 @@
 Among alternatives the plain text is read, unless it lacks most words of another one: many programs write "This message
 is in HTML" there. An invitation is read beside them.
 
-The text begins with the lines From, To, Cc, Date and Attachments, as a mail program shows them: so names and addresses
-are found as words and are embedded together with the text of the mail. Metadata alone would not do this. Forwarded
-messages, messages of a digest and attachments follow as sections. PDF and Office files among them are read by their own
-readers, in a worker process of this one.
+The text begins with the lines From, To, Cc, Bcc, Date and Attachments, as a mail program shows them: so names and
+addresses are found as words and are embedded together with the text of the mail. Metadata alone would not do this.
+Forwarded messages, messages of a digest and attachments follow as sections. PDF and Office files among them are read by
+their own readers, in a worker process of this one.
 """
 
 # ruff: noqa: PTH122
@@ -35,7 +35,10 @@ from likewise.readers.limits import MAX_ATTACHMENT_SECONDS
 from likewise.readers.message import message_ids
 
 _FIELDS = {"from": "From", "to": "To", "cc": "Cc", "subject": "Subject"}
+_SHOWN = ("From", "To", "Cc", "Bcc", "Date")
 _MARKUP = {"text/rtf", "text/richtext", "text/enriched"}  # text/* that is not readable as it is
+_COPIES = {"text/x-amp-html", "text/watch-html"}  # of an alternative, for some devices and programs
+_PAGES = {"text/html", *_COPIES}
 _CONTENT_LINES = {
     *("text/calendar", "application/ics", "text/vcard", "text/x-vcard", "text/directory"),
 }
@@ -47,6 +50,7 @@ _PROGRAMS = {
     "application/pgp-encrypted",
 }
 """Types of parts without words for a person, which need no note."""
+_MESSAGES = {"message/rfc822", "message/global", "message/news", "message/partial"}
 _SIGNATURES = {"application/pgp-signature", "application/pkcs7-signature", "application/x-pkcs7-signature"}
 _ENCODED_WORDS = re.compile(r"=\?[^?\s]+\?[bq]\?[^?]*\?=(?:\s+=\?[^?\s]+\?[bq]\?[^?]*\?=)*", re.IGNORECASE)
 _MAX_DEPTH = 20  # of messages within messages
@@ -134,7 +138,7 @@ def _thread(message: Message) -> str:
 
 def _heading_lines(message: Message, *others: str) -> list[str]:
     """Return the lines that a mail program shows above a message, in its order."""
-    lines = [f"{name}: {value}" for name in (*others, "From", "To", "Cc", "Date") if (value := _header(message, name))]
+    lines = [f"{name}: {value}" for name in (*others, *_SHOWN) if (value := _header(message, name))]
     parts = message.iter_attachments() if isinstance(message, MIMEPart) else ()
     if names := [name for part in parts if (name := part.get_filename())]:
         lines.append(f"Attachments: {', '.join(names)}")
@@ -147,7 +151,7 @@ def _attachments(message: MIMEPart) -> list[str]:
 
 
 def _is_shown(part: MIMEPart) -> bool:
-    return part.get_content_disposition() != "attachment" and part.get_content_type() in {"text/plain", "text/html"}
+    return part.get_content_disposition() != "attachment" and part.get_content_type() in {"text/plain", *_PAGES}
 
 
 class _Attachments:
@@ -233,7 +237,7 @@ def _write_message(message: MIMEPart, into: Assembly, attachments: _Attachments,
             attachments.write_content_lines(part, into, path)
         elif (text := _attached_text(part)) is not None:
             into.section(" > ".join([*path, _name(part)]))
-            is_page = _extension_format(part) is HTML or part.get_content_type() == "text/html"
+            is_page = _extension_format(part) is HTML or part.get_content_type() in _PAGES
             attachments.written += _write_text(text, into, is_page)
         else:
             attachments.write(part, into, path)
@@ -259,11 +263,11 @@ def _write(part: MIMEPart, into: Assembly, attached: list[MIMEPart]) -> Written:
         else:
             for child in children:
                 written += _write(child, into, attached)
-    elif not _is_shown(part):
+    elif not _is_shown(part) and not kind.startswith("multipart/"):  # or multipart without its parts: a text
         attached.append(part)
     else:
         decoded = _decode(part)
-        is_page = kind != "text/plain" or is_html(decoded.text.encode("utf-8", "replace"))
+        is_page = kind in _PAGES or is_html(decoded.text.encode("utf-8", "replace"))
         written = _write_text(decoded, into, is_page)
     return written
 
@@ -282,6 +286,7 @@ def _write_alternative(children: list[MIMEPart], into: Assembly, attached: list[
     best: Content | None = None
     best_written = Written()
     best_words: set[str] = set()
+    children = [child for child in children if child.get_content_type() not in _COPIES] or children
     for child in sorted(children, key=lambda child: child.get_content_type() != "text/plain"):
         assembly = Assembly()
         written = _write(child, assembly, attached)
@@ -314,10 +319,11 @@ def _root(part: MIMEPart, children: list[MIMEPart]) -> MIMEPart | None:
 
 def _inner_message(part: MIMEPart) -> MIMEPart | None:
     """Return the message that a part holds: forwarded, one of a digest, or attached as a file; None for any other."""
+    kind = part.get_content_type()
     if part.get_content_maintype() == "message":
         inner = part.get_payload()
         message = inner[0] if isinstance(inner, list) and inner else None
-        if part.get_content_type() not in {"message/rfc822", "message/global"} or not isinstance(message, MIMEPart):
+        if kind not in _MESSAGES or not isinstance(message, MIMEPart):
             return None
         if not message.keys() and part.get("Content-Transfer-Encoding", "").lower() == "base64":  # against RFC 2046
             message.add_header("Content-Transfer-Encoding", "base64")

@@ -167,3 +167,34 @@ XHTML = '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><body>%
 def test_what_browsers_show_is_read(page: str, text: str) -> None:
     html.write_page(page, assembly := Assembly())
     assert assembly.content().text == text
+
+
+def mixed(kind: bytes, *parts: bytes) -> bytes:
+    return (
+        b"Content-Type: multipart/%s; boundary=b\n\n" % kind
+        + b"".join(b"--b\n%s\n" % part for part in parts)
+        + b"--b--"
+    )
+
+
+PLAIN = b"Content-Type: text/plain\n\nShort."
+
+
+@pytest.mark.parametrize(
+    ("mail", "text"),
+    [
+        (b"Bcc: carl@example.org\n\nShort.", "Bcc: carl@example.org\n\nShort."),
+        (b"Content-Type: multipart/mixed; boundary=lost\n\nA text without its parts.", "\nA text without its parts."),
+        (mixed(b"digest", b"Content-Type: message/news\n\nSubject: in\n\nNews."), "\nSubject: in\n\nNews."),
+        (b"Content-Type: message/partial; id=a; number=1\n\nSubject: in\n\nPart one.", "\nSubject: in\n\nPart one."),
+        (
+            mixed(b"alternative", PLAIN, b"Content-Type: text/x-amp-html\n\n<p>Many other words for one program.</p>"),
+            "\nShort.",
+        ),
+        (mixed(b"alternative", b"Content-Type: text/watch-html\n\n<p>For a watch.</p>"), "\nFor a watch."),
+        (b"Content-Type: text/html\n\n<img alt='Sale ends tonight'>", "\nSale ends tonight"),
+    ],
+)
+def test_mail_is_read_as_mail_programs_show_it(mail: bytes, text: str) -> None:
+    content = eml.read(HEAD + mail)
+    assert (content.text.strip("\n"), content.unread) == (f"From: ann@example.org\n{text}", ())
