@@ -12,7 +12,7 @@ import codecs
 import re
 from dataclasses import replace
 
-from indexer.ledger import Code
+from indexer.ledger import Code, Reason
 from indexer.sources.content import Assembly, Content, Unreadable
 
 _TOKEN = re.compile(r"\\([a-zA-Z]+)(-?\d+)? ?|\\[^a-zA-Z]|[{}]|[^\\{}]+")
@@ -33,7 +33,16 @@ _CHARSETS = {78: 128, 79: 136, 80: 129, 82: 177, 85: 134, 86: 238, 87: 204, 88: 
 _CODE_PAGES = {"mac": "mac_roman", "pc": "cp437", "pca": "cp850"}
 _BLANK = "\\enspace "  # within a cell; not a plain blank, which would end a control word before it
 _IN_CELLS = {"par": _BLANK, "line": _BLANK, "tab": _BLANK, "sect": _BLANK, "page": _BLANK}
-_REPLACED = {"cell": "\\tab ", "nestcell": _BLANK, "nestrow": _BLANK, "par": "\\par\\par "}
+_FORMULA = (
+    "moMath moMathPara mmath mr me mf mnum mden mfunc mfName mnary msub msup msSub msSup msSubSup msPre mrad mdeg"
+)
+_SEEN = {
+    *("pntext", "object", "result"),
+    *_FORMULA.split(),
+    *("md", "mm", "mmr", "macc", "mbar", "mbox", "meqArr", "mlim"),
+}
+"""Destinations that word processors show and striprtf leaves out: numbers of lists, objects and formulas."""
+_REPLACED = dict.fromkeys(_SEEN, "") | {"cell": "\\tab ", "nestcell": _BLANK, "nestrow": _BLANK, "par": "\\par\\par "}
 
 
 def read(path: str) -> Content:
@@ -59,7 +68,10 @@ def read(path: str) -> Content:
     content = assembly.content(
         properties.pop("title", ""), {name: value for name, value in properties.items() if value}
     )
-    return replace(content, unread=(Code.RTF_CUT_OFF(),)) if source.is_cut_off else content
+    notes: list[Reason] = [Code.RTF_CUT_OFF()] if source.is_cut_off else []
+    if unread := content.text.count("\ufffd"):
+        notes.append(Code.CHARACTERS_UNREAD(f"{unread:,}", source.code_page))
+    return replace(content, unread=tuple(notes))
 
 
 class _Source:
@@ -119,7 +131,7 @@ class _Source:
         if not token.strip("\r\n") and (self._target[-1:] == ["{"] or self._is_before_ansi):
             return
         is_unicode_copy = word == "ud" and self._target[-1:] == ["\\*"]
-        if self._target[-1:] == ["\\*"] and (is_unicode_copy or word in _FORMATTING):
+        if self._target[-1:] == ["\\*"] and (is_unicode_copy or word in _FORMATTING | _SEEN):
             self._target.pop()  # "\*" ignores a destination that nobody knows, and no other group
         if is_unicode_copy or (token == "\\*" and self._target[-1] != "{"):
             return
@@ -137,7 +149,9 @@ class _Source:
             return
         if word in {"intbl", "pard"}:
             self._in_cell = word == "intbl"
-        if word == "ansicpg" and _is_codec(code_page := f"cp{token[8:].strip()}"):
+        if word == "ansicpg":
+            if not _is_codec(code_page := f"cp{token[8:].strip()}"):
+                return
             self.code_page = code_page
         self.code_page = _CODE_PAGES.get(word, self.code_page)
         if word == "field":

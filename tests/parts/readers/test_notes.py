@@ -12,7 +12,7 @@ import pytest
 from indexer.ledger import Code
 from indexer.sources.content import Assembly, Content, Unreadable
 from indexer.sources.files.extractor import EXTRACTOR
-from likewise.readers.formats import docx, eml, epub, html, xml
+from likewise.readers.formats import docx, eml, epub, html, rtf, xml
 
 HEAD = b"From: ann@example.org\nMIME-Version: 1.0\nSubject: Hi\n"
 SHOWN = b"The otter came back to the estuary."
@@ -198,3 +198,24 @@ PLAIN = b"Content-Type: text/plain\n\nShort."
 def test_mail_is_read_as_mail_programs_show_it(mail: bytes, text: str) -> None:
     content = eml.read(HEAD + mail)
     assert (content.text.strip("\n"), content.unread) == (f"From: ann@example.org\n{text}", ())
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        (r"{\rtf1 {\pntext\f0 2.\tab}Second\par}", "2.\tSecond"),
+        (r"{\rtf1 {\object{\*\objdata 0102}{\result {\pict 0102}As shown.}}\par}", "As shown."),
+        (r"{\rtf1 If {\mmath{\*\moMath{\mr x=2}{\mf{\mnum{\mr a}}{\mden{\mr b}}}}}{\mmathPict 1}.\par}", "If x=2ab."),
+        (r"{\rtf1\ansi\ansicpg9999 \'e9t\'e9\par}", "été"),
+    ],
+)  # fmt: skip
+def test_rtf_is_read_as_word_processors_show_it(tmp_path: Path, source: str, text: str) -> None:
+    (tmp_path / "a.rtf").write_text(source)
+    content = rtf.read(str(tmp_path / "a.rtf"))
+    assert (content.text, content.unread) == (text, ())
+
+
+def test_rtf_notes_bytes_that_its_code_page_does_not_have(tmp_path: Path) -> None:
+    (tmp_path / "a.rtf").write_text(r"{\rtf1\ansi\ansicpg1252 a\'81b\par}")
+    content = rtf.read(str(tmp_path / "a.rtf"))
+    assert (content.text, content.unread) == ("a\ufffdb", (Code.CHARACTERS_UNREAD("1", "cp1252"),))
