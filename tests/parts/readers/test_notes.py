@@ -20,7 +20,13 @@ HIDDEN = b"<p style='display:none'>Four words are hidden.</p><p>" + SHOWN + b"</
 UNREAD = Code.CHARACTERS_UNREAD("1", "utf-8")
 
 
-def book(path: Path, pages: Mapping[str, bytes], spine: str = "", manifest: str = "", **members: bytes) -> Content:
+def book(
+    path: Path,
+    pages: Mapping[str, bytes],
+    spine: str = "",
+    manifest: str = "",
+    members: Mapping[str, bytes] | None = None,
+) -> Content:
     """Return what is read of an EPUB of these pages.
 
     Args:
@@ -40,7 +46,7 @@ def book(path: Path, pages: Mapping[str, bytes], spine: str = "", manifest: str 
     with zipfile.ZipFile(path / "a.epub", "w") as archive:
         archive.writestr("META-INF/container.xml", container)
         archive.writestr("p.opf", package)
-        for name, data in {**pages, **{f"META-INF/{name}": data for name, data in members.items()}}.items():
+        for name, data in {**pages, **{f"META-INF/{name}": data for name, data in (members or {}).items()}}.items():
             archive.writestr(name, data)
     return epub.read(str(path / "a.epub"))
 
@@ -131,12 +137,12 @@ def test_a_chapter_that_cannot_be_read_costs_that_chapter(tmp_path: Path) -> Non
         b'<enc:CipherReference URI="b.xhtml"/></enc:CipherData></enc:EncryptedData></encryption>'
     )
     manifest = '<item id="g" href="gone.xhtml"/><item id="i" href="i.jpg" media-type="image/jpeg"/>'
-    content = book(tmp_path, pages, '<itemref idref="g"/><itemref idref="i"/>', manifest, **{"encryption.xml": locked})
+    content = book(tmp_path, pages, '<itemref idref="g"/><itemref idref="i"/>', manifest, {"encryption.xml": locked})
     assert content.text == "First words.\n\nLast words."
     assert content.unread == (Code.PARTS_MISSING("gone.xhtml"), Code.FILES_INSIDE("2 files", "b.xhtml, i.jpg"))
     page = '<item id="%s" href="%s.xhtml" media-type="application/xhtml+xml" properties="%s"/>'
     linked = page % ("n", "META-INF/n", "") + page % ("t", "t", "nav") + page % ("u", "a", "")
-    content = book(tmp_path, {"a.xhtml": b"<p>Text."}, manifest=linked, **{"n.xhtml": b"<p>A note."})
+    content = book(tmp_path, {"a.xhtml": b"<p>Text."}, "", linked, {"n.xhtml": b"<p>A note."})
     assert content.text == "Text.\n\nA note."
     data = (tmp_path / "a.epub").read_bytes()
     (tmp_path / "a.epub").write_bytes(data.replace(b"<p>Text", b"<p>Next"))
