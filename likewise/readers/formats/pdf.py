@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from ctypes import byref
 from dataclasses import replace
-from itertools import chain, pairwise
-from operator import itemgetter
+from itertools import chain, compress, pairwise
+from operator import itemgetter, not_
 from statistics import median
 
 import pypdfium2
@@ -264,21 +264,19 @@ def _text(page: pypdfium2.PdfTextPage, placed: Sequence[PlacedText]) -> str:
     is_turned = RIGHT_TO_LEFT.search(text) is not None
     if not placed and not is_turned and not re.search(r"\d\S", text) and not _may_have_copies(text):
         return text
-    unicode_of, handle = raw.FPDFText_GetUnicode, page.raw
-    characters = [unicode_of(handle, index) for index in range(page.count_chars())]
     # The bounded text has other line ends, and its marks are written in another way.
-    places = [index for index, code in enumerate(characters) if code and not chr(code).isspace()]
-    inside = [offset for offset, character in enumerate(text) if not character.isspace()]
+    places, inside = _shown(_characters(page)), _shown(text)
     if len(places) != len(inside):  # some of the characters are outside the page
-        places = [index for index in places if _is_within(page, index)]
+        bounds = page.page.get_bbox()
+        places = [index for index in places if _is_within(page, index, bounds)]
     if len(places) != len(inside):
         return "\n".join([text, *(each.text for each in placed)])
-    if _may_have_copies(text):
-        text, places = _without_copies(page, text, inside, places)
-        inside = [offset for offset, character in enumerate(text) if not character.isspace()]
+    if copies := _copies_of_letters(page, text, inside, places):
+        text, places = _without_copies(text, inside, places, copies)
+        inside = _shown(text)
     if is_turned:
         text, places = _in_reading_order(page, text, places)
-        inside = [offset for offset, character in enumerate(text) if not character.isspace()]
+        inside = _shown(text)
     boxes = {offset: _box(page, index) for offset, index in zip(inside, places, strict=True)} if placed else {}
     inserted = [*insertions(text, boxes, placed), *((offset, " ") for offset in _gaps(page, text, inside, places))]
     parts, end = [], 0
@@ -293,10 +291,24 @@ def _may_have_copies(text: str) -> bool:
     return bool(_REPEATED_LETTER.search(text) or _REPEATED_WORD.search(text)) or len(set(lines)) < len(lines)
 
 
-def _without_copies(
+def _characters(page: pypdfium2.PdfTextPage) -> str:
+    """Return the characters of a page by their indexes in PDFium. NUL is a blank."""
+    count = page.count_chars()
+    whole: str = page.get_text_range()
+    if len(whole) != count:  # those that have no place in Unicode are left out of the text
+        whole = "".join(chr(raw.FPDFText_GetUnicode(page.raw, index)) for index in range(count))
+    return whole.replace("\0", " ")
+
+
+def _shown(text: str) -> list[int]:
+    """Return the offsets of the characters of a text, blanks left out."""
+    return list(compress(range(len(text)), map(not_, map(str.isspace, text))))
+
+
+def _copies_of_letters(
     page: pypdfium2.PdfTextPage, text: str, inside: Sequence[int], places: Sequence[int]
-) -> tuple[str, list[int]]:
-    """Return a text without letters that are drawn again at nearly the same place, and the indexes of its letters.
+) -> set[int]:
+    """Return the offsets of letters that are drawn again at nearly the same place.
 
     Programs draw letters twice to make them bold or to give them a shadow. PDFium knows a copy only if it follows soon
     and is closer than a part of the width of the letter. All letters of a page are compared only if a line or word is a
@@ -310,9 +322,11 @@ def _without_copies(
     offsets = [offset for match in _REPEATED_LETTER.finditer(text) for offset in range(*match.span())]
     if _copies(page, text, [(offset, places[bisect_left(inside, offset)]) for offset in starts]):
         offsets = list(inside)
-    copies = _copies(page, text, [(offset, places[bisect_left(inside, offset)]) for offset in offsets])
-    if not copies:
-        return text, list(places)
+    return _copies(page, text, [(offset, places[bisect_left(inside, offset)]) for offset in offsets])
+
+
+def _without_copies(text: str, inside: Sequence[int], places: Sequence[int], copies: set[int]) -> tuple[str, list[int]]:
+    """Return a text without its letters at the offsets of copies, and the indexes of the others."""
     words = (
         (word[1], "".join(letter for offset, letter in enumerate(word[2], word.start(2)) if offset not in copies))
         for word in re.finditer(r"(\s*)(\S+)", text)
@@ -373,9 +387,8 @@ def _in_reading_order(page: pypdfium2.PdfTextPage, text: str, places: Sequence[i
 
 def _gaps(page: pypdfium2.PdfTextPage, text: str, inside: Sequence[int], places: Sequence[int]) -> Iterator[int]:
     """Yield the offsets in the text before which a space is missing; arguments are those of `_glued`, for a page."""
-    ordinal_of = {offset: ordinal for ordinal, offset in enumerate(inside)}
     for run in _NUMBERS.finditer(text):
-        first = ordinal_of[run.start()]
+        first = bisect_left(inside, run.start())
         nearby = slice(max(0, first - _NEIGHBOURS), first + len(run[0]) + _NEIGHBOURS)
         for offset in _glued(page, text, inside[nearby], places[nearby]):
             if run.start() < offset < run.end():
@@ -411,7 +424,7 @@ def _box(page: pypdfium2.PdfTextPage, index: int) -> Rectangle:
     return Rectangle(box.left, box.bottom, box.right, box.top)
 
 
-def _is_within(page: pypdfium2.PdfTextPage, index: int) -> bool:
+def _is_within(page: pypdfium2.PdfTextPage, index: int, bounds: tuple[float, float, float, float]) -> bool:
     left, bottom, right, top = page.get_charbox(index)
-    page_left, page_bottom, page_right, page_top = page.page.get_bbox()
+    page_left, page_bottom, page_right, page_top = bounds
     return bool(left < page_right and right > page_left and bottom < page_top and top > page_bottom)
