@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from indexer.passages.sentences import SENTENCE
-from indexer.stores.words.analysis import UNSPACED
+from indexer.stores.words.analysis import UNSPACED, close_up
 
 WIDTH = 320
 """Width of a snippet in characters, about four lines of a terminal."""
@@ -51,10 +51,10 @@ def snippet(
         headings: lines to leave out at the beginning of the passage, because they are shown above it.
         sentence: a sentence of the passage that the window must show, whatever words it has.
     """
-    flat = " ".join(_ADORNMENT.sub("", _without_headings(passage, headings)).split())
+    flat = _on_one_line(_ADORNMENT.sub("", _without_headings(passage, headings)))
     words = [(match.start(), match.end()) for match in _WORD.finditer(flat)]
     matches = [(match.start(), match.end(), match[0]) for match in _any_of(query_words).finditer(flat)]
-    begin = _beginning(flat, matches, width, stem, " ".join(sentence.split())) if len(flat) > width else 0
+    begin = _beginning(flat, matches, width, stem, _on_one_line(sentence)) if len(flat) > width else 0
     begin = next((start for start, _ in words if start >= begin), 0) if begin else 0
     end = len(flat)
     if end - begin > width:
@@ -66,6 +66,11 @@ def snippet(
         if begin <= start and stop <= end
     )
     return Snippet(f"{lead}{flat[begin:end]}{' …' if end < len(flat) else ''}", marks)
+
+
+def _on_one_line(text: str) -> str:
+    """Return a text on one line. In Chinese and Japanese, the end of a line is no space."""
+    return " ".join(close_up(text, lines=True).split())
 
 
 def _beginning(
@@ -110,9 +115,9 @@ def _as_heading(line: str) -> str:
 def _any_of(words: Iterable[str]) -> re.Pattern[str]:
     """Return a pattern for any of the words as a whole word; in scripts without spaces, anywhere.
 
-    There a word may go on in the next line. Its white space is one space.
+    There a word may go on in the next line.
     """
-    longest_first = sorted({" ".join(word.split()) for word in words} - {""}, key=len, reverse=True)
+    longest_first = sorted({*map(_on_one_line, words)} - {""}, key=len, reverse=True)
     free = [re.escape(word) for word in longest_first if re.match(f"[{UNSPACED}]", word)]
     whole = [rf"(?<!\w){re.escape(word)}(?!\w)" for word in longest_first if not re.match(f"[{UNSPACED}]", word)]
     return re.compile("|".join([*whole, *free]) or r"(?!)")

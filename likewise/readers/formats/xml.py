@@ -19,6 +19,7 @@ from lxml import etree
 from indexer.ledger import Code
 from indexer.sources.content import Assembly, Content, Skip, Unreadable
 from indexer.sources.encoding import Decoded, decode, decode_labelled, undecodable
+from indexer.stores.words.analysis import close_up
 from likewise.readers.formats import html
 from likewise.readers.formats.html_arrangement import count
 
@@ -170,7 +171,7 @@ def _flat(element: Any) -> str:
             parts.append(f" {node.text or ''}")
             stack.append((node, True))
             stack.extend((child, False) for child in reversed(node))
-    return " ".join("".join(parts).split())
+    return close_up(" ".join("".join(parts).split()))
 
 
 def _name(element: Any) -> str:

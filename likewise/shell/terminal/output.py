@@ -22,9 +22,11 @@ FINISHES, LEFT = "likewise.finishes", "likewise.left"
 _TOO_FAR_UP = os.path.join("..", "..", "..")  # noqa: PTH118
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _PLAIN = re.compile(r"[ -~]*")
-_JOINERS = (
-    "\u200c\u200d\u00ad"  # needed by Persian, Indic scripts and emoji; and soft hyphens. They do not move the cursor.
-)
+_WITHOUT_WIDTH = "\u200c\u200d\u00ad\u200b\u2060\ufeff"
+"""Joiners, which Persian, Indic scripts and emoji need, soft hyphens, and spaces without a width. They do not move the
+cursor."""
+_DIRECTION_MARKS = str.maketrans("\u200e\u200f\u061c", "\u200b" * 3)
+"""Marks that are written in Arabic and Hebrew, as a space without a width."""
 
 
 def printable(text: str) -> str:
@@ -33,11 +35,11 @@ def printable(text: str) -> str:
         return text
     return "".join(
         character
-        if character in _JOINERS or unicodedata.category(character) not in _UNSAFE
+        if character in _WITHOUT_WIDTH or unicodedata.category(character) not in _UNSAFE
         else " "
         if character.isspace()
         else "\N{REPLACEMENT CHARACTER}"
-        for character in text
+        for character in text.translate(_DIRECTION_MARKS)
     )
 
 

@@ -153,3 +153,11 @@ def test_xml_without_text_or_with_faults_is_indexed_as_its_source(tmp_path: Path
         schema,
         "xsd",
     )
+
+
+def test_chinese_in_xml_has_no_blanks_between_elements_and_lines(tmp_path: Path, collect: Collect) -> None:
+    path = tmp_path / "a.xml"
+    path.write_text("<p>我们在北<b>京</b>和\n  上海。<b>Not</b> here.</p>", encoding="utf-8")
+    (entry,) = collect(path)
+    assert entry.document is not None
+    assert entry.document.text == "我们在北京和上海。 Not here."

@@ -288,10 +288,11 @@ def test_errors_and_the_ledger_clean_what_they_name(
 def test_printable_keeps_what_languages_need_and_the_length() -> None:
     for text in ("naïve café 數據庫 हिन्दी می‌خواهم 👩‍👩‍👧 ﷺ", "tab\tand é"):
         assert printable(text).replace(" ", "") == text.replace("\t", "").replace(" ", "")
+    assert printable("da\u200bta\u2060base \u200fש\ufeff") == "da\u200bta\u2060base \u200bש\ufeff"
     for code in range(0x110000):
         category = unicodedata.category(character := chr(code))
-        if category in ("Cc", "Cf", "Cs", "Zl", "Zp") and character not in "\u200c\u200d\u00ad":
-            assert printable(character) in (" ", "\N{REPLACEMENT CHARACTER}")
+        if category in ("Cc", "Cf", "Cs", "Zl", "Zp") and character not in "\u200c\u200d\u00ad\u2060\ufeff":
+            assert printable(character) in (" ", "\N{REPLACEMENT CHARACTER}", "\u200b")
 
 
 def test_a_filter_names_files_as_hits_show_them(

@@ -23,7 +23,8 @@ def test_the_words_are_marked_whole_and_in_scripts_without_spaces_anywhere() -> 
 
 def test_a_word_that_goes_on_in_the_next_line_is_marked() -> None:
     found = snippet("我们在北\n京", ["北\n京", " "])
-    assert [found.text[start:end] for start, end in found.marks] == ["北 京"]
+    assert (found.text, [found.text[start:end] for start, end in found.marks]) == ("我们在北京", ["北京"])
+    assert snippet("A new\nline in 上\n\n海 and 東\n 京.", [], sentence="東\n 京.", width=15).text == "… 東京."
 
 
 def test_a_short_passage_is_shown_whole_and_on_one_line() -> None:
