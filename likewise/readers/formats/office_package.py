@@ -307,8 +307,10 @@ def _chart_words(root: Any) -> Iterator[str]:
         name = local_name(element)
         if name == "p":
             yield " ".join(_runs(element).split())
-        elif name in {"strCache", "strLit"}:
-            yield from (value.text or "" for value in element.iter() if local_name(value) == "v")
+        elif name in {"strCache", "strLit", "strDim"}:
+            yield from (value.text or "" for value in element.iter("{*}v", "{*}pt"))
+        elif name in {"tx", "txData"}:  # a name that refers to no cell
+            yield from (value.text or "" for value in element.iterchildren("{*}v"))
 
 
 def _runs(element: Any) -> str:

@@ -464,3 +464,16 @@ def test_masters_and_layouts_have_words_of_their_own(tmp_path: Path) -> None:
     content = pptx.read(slides(tmp_path, slide, related, parts))
     assert content.text == "Body.\n\n/2"
     assert content.unread[1:] == (Code.HIDDEN_PARTS("1 slide (1)", "read too"),)
+
+
+def test_names_of_a_chart_that_refer_to_no_cell(tmp_path: Path) -> None:
+    series = (
+        "<c:ser><c:tx><c:v>Rain</c:v></c:tx><c:cat><c:strLit><c:pt><c:v>May</c:v></c:pt></c:strLit></c:cat></c:ser>"
+    )
+    newer = "<cx:strDim><cx:f>A1</cx:f><cx:lvl><cx:pt>North</cx:pt></cx:lvl></cx:strDim><cx:tx><cx:txData><cx:v>Sales"
+    parts = {
+        "word/c.xml": f'<c:chart xmlns:c="{SCHEMAS}/drawingml/2006/chart">{series}<c:v>7</c:v></c:chart>',
+        "word/x.xml": f'<cx:chart xmlns:cx="urn:cx">{newer}</cx:v></cx:txData></cx:tx></cx:chart>',
+    }
+    related = {"r1": ("chart", "c.xml"), "r2": ("chartEx", "x.xml")}
+    assert docx.read(word(tmp_path, "", related, parts)).text == "Rain\nMay\n\nNorth\nSales"
