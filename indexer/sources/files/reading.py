@@ -196,7 +196,7 @@ def _reason_to_skip(path: str, format_: Format, head: bytes, size: int, options:
         return Code.EMPTY()
     is_read_here = format_.kind != "extracted" and format_ is not MBOX
     # A table with few NUL bytes is a table: they are left out, with a note.
-    is_damaged = format_.kind == "records" and head.count(0) <= max(2, len(head) // 100)
+    is_damaged = format_.kind == "records" and head.count(0) <= max(8, len(head) // 20)
     if is_read_here and (reason := reason_not_to_read(path, head.replace(b"\0", b"") if is_damaged else head)):
         return reason
     if size > options.max_bytes and (format_.kind != "records" or format_ is JSON):

@@ -112,7 +112,7 @@ def read_table(stream: BinaryIO, container: Container, delimiter: str | None) ->
         return
     sample = head.decode(encoding, errors="replace")
     named = _SEPARATOR.fullmatch(next(iter(sample.splitlines()), ""))
-    delimiter = named[1] if named else delimiter or _delimiter(sample)
+    delimiter = str(named[1]) if named else delimiter or _delimiter(sample)
     quoting = csv.QUOTE_MINIMAL if delimiter != "\t" or _has_quoted_cells(stream, encoding, limit) else csv.QUOTE_NONE
     try:
         layout = _layout(_rows(stream, encoding, limit, delimiter=delimiter, quoting=quoting), container, delimiter)

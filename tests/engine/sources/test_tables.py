@@ -363,6 +363,8 @@ def test_a_table_with_a_nul_is_read_and_the_record_is_noted(tmp_path: Path, coll
         assert entry.document is not None
         assert (entry.document.text, entry.document.metadata) == ("ab", {"k": [{"in": "\\x\\u0000"}]})
         assert [note.text() for note in entry.notes] == NUL
+    (tmp_path / "f.jsonl").write_bytes(b'{"id": "f", "text": "x"}\n\0\0\n{"id": "g", "text": "y"}\n' + b"\0" * 6)
+    assert outcomes(collect(tmp_path / "f.jsonl")) == [("f", "x", []), ("g", "y", [])]
     (tmp_path / "d.csv").write_bytes(b"a,b\n" + b"\0\1\2\3" * 50)
     assert [(entry.state, entry.reason.text()) for entry in collect(tmp_path / "d.csv")] == [
         ("skipped", "a binary file, of no format that likewise reads")
