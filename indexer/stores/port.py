@@ -203,7 +203,7 @@ class TextStatistics:
     Attributes:
         texts: how many texts there are.
         words: how many words they have together.
-        holding: how many texts have each term, and how many have the term or a compound that begins with its word.
+        holding: how many texts have each term, and how many have the term, in a compound, or joined.
     """
 
     texts: int = 0

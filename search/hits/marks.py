@@ -11,7 +11,15 @@ from typing import Any
 import numpy as np
 
 from indexer.passages.markup import VisibleText
-from indexer.stores.words.analysis import IN_WORDS, UNSPACED, UNSPACED_RUN, Analysis, characters, is_compound
+from indexer.stores.words.analysis import (
+    IN_WORDS,
+    UNSPACED,
+    UNSPACED_RUN,
+    Analysis,
+    characters,
+    is_compound,
+    places_apart,
+)
 
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _ASCII_WORD = re.compile(r"\w+(?:\.\w+)*", re.ASCII)
@@ -99,7 +107,7 @@ class QuestionWords:
     def are_all_in(self, text: str) -> bool:
         """Return whether a text holds every term of the question, and there is one."""
         terms, _ = self._terms
-        return bool(terms) and terms <= {*self._analysis.stems(text), *characters(text)}
+        return bool(terms) and terms <= {*self._analysis.stems(text), *characters(text), *self._analysis.joined(text)}
 
     def _matching(self, words: set[str]) -> set[str]:
         """Return the words that match a word of the question."""
@@ -113,6 +121,15 @@ class QuestionWords:
         return matching
 
     def _spans(self, text: str) -> list[tuple[int, int]]:
+        """Return the offsets of matching words, and of those that match joined (`e-mail` for `email`)."""
+        terms, _ = self._terms
+        joined = [
+            span for span in places_apart(text) if not terms.isdisjoint(self._analysis.joined(text[slice(*span)]))
+        ]
+        words = self._spans_of_words(text)
+        return sorted(joined + [span for span in words if not any(start <= span[0] < end for start, end in joined)])
+
+    def _spans_of_words(self, text: str) -> list[tuple[int, int]]:
         """Return the offsets of matching words; in scripts without spaces, of runs of matching characters and pairs."""
         if not text.isascii() and _UNSPACED.search(text):
             return list(self._spans_among_runs(text))
@@ -127,7 +144,7 @@ class QuestionWords:
                 if not inside and (whole := pattern.match(text, first)) and whole.end() == last:
                     spans.append((first, last))
                 first = text.find(word, last)
-        return sorted(spans)
+        return spans
 
     def _spans_among_runs(self, text: str) -> Iterator[tuple[int, int]]:
         found = list(_WORD_OR_RUN.finditer(text))

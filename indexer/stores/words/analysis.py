@@ -32,9 +32,9 @@ LANGUAGES = {
 }
 """ISO 639-1 code to the name of its Snowball stemmer."""
 
-_STEMMED_BY_ACCENTS = frozenset({"es", "fr", "hu", "it", "pt"})
-"""Languages whose stemmer knows endings by their accents: -ción, -ità, -ée. Without accents the stemmer keeps such
-endings."""
+_STEMMED_BY_ACCENTS = frozenset({"es", "fr", "hu", "it", "pt", "tr"})
+"""Languages whose stemmer knows endings by their accents: -ción, -ità, -ée, -lık. Without accents the stemmer keeps
+such endings."""
 
 _COMPOUNDING = frozenset({"da", "de", "fi", "nl", "no", "sv"})
 """Languages that write several words as one, such as German `Käsekuchen`."""
@@ -115,6 +115,16 @@ people type a space or leave the ending out."""
 
 _BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[._]+")
 _VERSION = re.compile(r"v[0-9]+\.[0-9.]+")
+_LETTER = rf"[^\W_{UNSPACED}]"
+_HYPHENATED = re.compile(rf"(?<![\w-]){_LETTER}{{1,6}}-{_LETTER}+(?!\w)")
+"""A hyphenated word whose first part is short, because few others are also written as one. With these the word index of
+SciFact is 2.8 % larger, with all 3.7 %."""
+_SEPARATOR = "[,.'\u2019 \u00a0\u2009\u202f]"
+_GROUPED = re.compile(
+    rf"[1-9](?<![\w.,'\u2019][1-9])[0-9]{{0,2}}(?P<mark>{_SEPARATOR})[0-9]{{3}}(?:(?P=mark)[0-9]{{3}})*(?!\w)"
+)
+
+_TURKISH_CAPITALS = str.maketrans({"I": "\u0131", "\u0130": "i"})
 _SIGNED = re.compile(r"\b[A-Za-z](?:\+\+|#)")  # C++, C#
 
 
@@ -180,7 +190,8 @@ class Analysis:
             written += [part for word in written if word in names for part in names[word]]
         if "++" in text or "#" in text:
             written += _SIGNED.findall(text)
-        lower = " ".join(written).lower()
+        lower = " ".join(written)
+        lower = (lower.translate(_TURKISH_CAPITALS) if self.language == "tr" else lower).lower()
         if self.language not in _STEMMED_BY_ACCENTS:
             lower = fold(lower, self.language)
         words = lower.split() + pairs
@@ -193,6 +204,7 @@ class Analysis:
     def _asked(self, question: str) -> list[str]:
         """Return the words of a question before stemming. A space in it separates words in every script."""
         parts = [question] if question.isascii() else question.split()
+        parts += _joined(question)
         return [word for part in parts for word in self._written(part)]
 
     def _stems_by_accents(self, words: list[str]) -> list[str]:
@@ -256,6 +268,13 @@ class Analysis:
         """Return the terms of a text as often as they occur, stop words included: as they are in the word index."""
         terms: list[str] = self.stemmed.analyze(" ".join(self.words(text)))
         return terms
+
+    def joined(self, text: str) -> list[str]:
+        """Return the terms of what is also written as one word: `email` for `e-mail`, `1000000` for `1,000,000`.
+
+        They are found beside the words of a text, and do not count in its length.
+        """
+        return list(dict.fromkeys(self.stems(" ".join(_joined(text)))))
 
     def _analyzer(self, stop_words: bool) -> tantivy.TextAnalyzer:
         """`stop_words`: remove them."""
@@ -323,6 +342,26 @@ def is_compound(term: str, beginning: str) -> bool:
 def characters(text: str) -> list[str]:
     """Return the characters of a text that can be a word, as often as they occur."""
     return [] if text.isascii() else _ONE_CHARACTER_WORD.findall(unicodedata.normalize("NFKC", text))
+
+
+def _joined(text: str) -> list[str]:
+    """Return hyphenated words without their hyphen, and numbers without the separators of their groups."""
+    numbers = [re.sub("[^0-9]", "", match[0]) for match in _GROUPED.finditer(text)]
+    text = _one_hyphen(text)
+    if "-" not in text:
+        return numbers
+    hyphenated = " ".join(part for part in text.split() if "-" in part)  # five times as fast as the whole text
+    words = (word.replace("-", "") for word in _HYPHENATED.findall(hyphenated.lower()))
+    return [word for word in words if not word.isdigit()] + numbers
+
+
+def places_apart(text: str) -> list[tuple[int, int]]:
+    """Return the start and end of each place of a text that may be a joined word."""
+    return [match.span() for form in (_HYPHENATED, _GROUPED) for match in form.finditer(_one_hyphen(text))]
+
+
+def _one_hyphen(text: str) -> str:
+    return text.replace("\u2010", "-").replace("\u2011", "-")
 
 
 def _is_name(word: str) -> bool:

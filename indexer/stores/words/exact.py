@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+from indexer.stores.words.accents import fold
 from indexer.stores.words.analysis import IN_WORDS, UNSEEN, UNSPACED
 
 BORDER = "."
@@ -36,7 +37,7 @@ def exact_words(text: str) -> list[str]:
         words = _ASCII_WORD.findall(text.lower())
     else:
         folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-        words = _WORD.findall(_UNSEEN.sub("", folded))
+        words = _WORD.findall(_UNSEEN.sub("", fold(folded, "none")))
     return [word if len(word) <= _MAX_WORD_CHARACTERS else _shortened(word) for word in words]
 
 

@@ -3,8 +3,8 @@
 BM25 (Robertson, Zaragoza 2009) with k1 = 1.2 and b = 0.75, as tantivy computes it: lengths are rounded as in Lucene.
 tantivy's statistics also count texts that were deleted and not merged away. They are corrected here, so that scores
 depend on nothing but the texts that are alive: document frequencies by a factor on each term, the mean length by
-padding. Characters that are a word of the question, and compounds that begin with one, are scored as in a text of mean
-length.
+padding. Characters that are a word of the question, compounds that begin with one, and words that are found joined, are
+scored as in a text of mean length.
 """
 
 from __future__ import annotations
@@ -93,13 +93,14 @@ _SCHEMA = (
 @dataclass(frozen=True, slots=True)
 class IndexedText:
     """A text to be found, of a document or a passage: its id, its document's id, its words (`Analysis.words`), its
-    characters that can be a word, and its words as conditions compare them, between spaces; those after a dash again,
-    with a hyphen."""
+    characters that can be a word, its terms that are also written as one word (`Analysis.joined`), and its words as
+    conditions compare them, between spaces; those after a dash again, with a hyphen."""
 
     id: int
     document: int
     words: list[str]
     characters: list[str]
+    joined: list[str]
     exact: str
 
 
@@ -132,10 +133,10 @@ def indexed_texts(
     return IndexedText(passages[0][0], document, *found), indexed
 
 
-def _words_of(title: str, visible: str, analysis: Analysis) -> tuple[list[str], list[str], str]:
+def _words_of(title: str, visible: str, analysis: Analysis) -> tuple[list[str], list[str], list[str], str]:
     text = f"{title} {visible}"
     exact = " ".join([*exact_words(title), BORDER, *exact_words(visible), *dashed_words(text)])
-    return analysis.words(text), characters(text), exact
+    return analysis.words(text), characters(text), analysis.joined(text), exact
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,10 +294,11 @@ class IndexWriter:
 
     def add(self, text: IndexedText) -> None:
         counts = Counter(text.characters).items()
+        levels = [f"{one}{least}" for one, count in counts for least in OCCURRENCES if count >= least]
         values = {
             "length": len(text.words),
             "words": " ".join(text.words),
-            "characters": " ".join(f"{one}{least}" for one, count in counts for least in OCCURRENCES if count >= least),
+            "characters": " ".join(levels + text.joined),
             "exact": text.exact,
         }
         self._writer.add_document(tantivy.Document(id=text.id, document=text.document, **values))
@@ -343,9 +345,9 @@ class Postings:
             if characters(term) == [term]:
                 holding[term] = self._count(self._levels(term)[0]), 0
             else:
-                compounds = self._compounds(beginning)
-                both = Query.term_set_query(_SCHEMA, "words", [term, *compounds])
-                holding[term] = self._count(_of_term(term)), self._count(both) if compounds else 0
+                others = self._others(term, beginning)
+                own = self._count(_of_term(term))
+                holding[term] = own, self._count(_any_of([_of_term(term), others])) if others else own
         return TextStatistics(self.count, self._length, holding)
 
     def weighed_by(self, statistics: TextStatistics) -> Postings:
@@ -419,11 +421,14 @@ class Postings:
 
     def lacks(self, terms: Iterable[str]) -> bool:
         """Return whether at least one of these terms is in no text."""
-        return any(not self._searcher.doc_freq("words", term) for term in terms)
+        return not all(map(self._has, terms))
+
+    def _has(self, term: str) -> bool:
+        return any(self._searcher.doc_freq(field, term) for field in ("words", "characters"))
 
     def near_terms(self, term: str) -> list[str]:
         """Return terms that are spelled like a term, the most similar first; none if the index has the term itself."""
-        if self._searcher.doc_freq("words", term):
+        if self._has(term):
             return []
         from rapidfuzz import process  # here, because importing it takes 20 ms, and most questions do not need it
         from rapidfuzz.distance import OSA
@@ -466,8 +471,8 @@ class Postings:
             share = np.minimum(self._part(self._term(term), limit, ids) / best, 1 - 1e-7)
             times = np.round(share * own / (1 - share))
             score = best * times / (times + shared)
-            if compounds := self._compounds(beginning):
-                score = np.maximum(score, self._part(self._scored_compounds(term, compounds), limit, ids))
+            if others := self._others(term, beginning):
+                score = np.maximum(score, self._part(self._scored_others(term, others), limit, ids))
             total += score
         return list(zip(total.tolist(), addresses, strict=True))
 
@@ -498,24 +503,29 @@ class Postings:
         return Query.boolean_query([(Occur.Must, any_term), *restriction]) if restriction else any_term
 
     def _word(self, term: str, beginning: str) -> Query:
-        """Return the query of a term, or of the compounds that begin with its word if they give a better score.
-
-        All compounds together are one query: a word may begin 20,000 of them.
-        """
+        """Return the query of a term, or of its other forms if they give a better score."""
         if characters(term) == [term]:
             return self._character(term)
         query = self._term(term)
-        if not (compounds := self._compounds(beginning)):
+        if (others := self._others(term, beginning)) is None:
             return query
-        return Query.disjunction_max_query([query, self._scored_compounds(term, compounds)])
+        return Query.disjunction_max_query([query, self._scored_others(term, others)])
 
-    def _compounds(self, beginning: str) -> list[str]:
+    def _others(self, term: str, beginning: str) -> Query | None:
+        """Return the query of the texts with compounds that begin with a word, or with its term joined.
+
+        All compounds together are one query: a word may begin 20,000 of them.
+        """
         longer = self._searcher.terms_with_prefix("words", beginning) if beginning else ()
-        return [other for other, _ in longer if is_compound(other, beginning)]
+        compounds = [other for other, _ in longer if is_compound(other, beginning)]
+        queries = [Query.term_set_query(_SCHEMA, "words", compounds)] if compounds else []
+        if self._searcher.doc_freq("characters", term):
+            queries.append(Query.term_query(_SCHEMA, "characters", term, "basic"))
+        return _any_of(queries) if queries else None
 
-    def _scored_compounds(self, term: str, compounds: Sequence[str]) -> Query:
-        idf = self._idf(term, Query.term_set_query(_SCHEMA, "words", [term, *compounds]), with_compounds=True)
-        return Query.const_score_query(Query.term_set_query(_SCHEMA, "words", compounds), COMPOUND_WEIGHT * idf)
+    def _scored_others(self, term: str, others: Query) -> Query:
+        idf = self._idf(term, _any_of([_of_term(term), others]), with_others=True)
+        return Query.const_score_query(others, COMPOUND_WEIGHT * idf)
 
     def _levels(self, character: str) -> list[Query]:
         return [Query.term_query(_SCHEMA, "characters", f"{character}{least}", "basic") for least in OCCURRENCES]
@@ -528,14 +538,14 @@ class Postings:
             [(Occur.Should, Query.const_score_query(query, idf * gain)) for query, gain in scored]
         )
 
-    def _idf(self, term: str, query: Query | None = None, *, with_compounds: bool = False) -> float:
-        """Return the weight of a term, or of a term with its compounds.
+    def _idf(self, term: str, query: Query | None = None, *, with_others: bool = False) -> float:
+        """Return the weight of a term, or of a term with its other forms.
 
         Args:
             query: finds the texts that hold it; without it, those that hold the term as a word.
         """
         if self._shared is not None:
-            return _idf(self._shared.texts, self._shared.holding[term][with_compounds])
+            return _idf(self._shared.texts, self._shared.holding[term][with_others])
         return _idf(self.count, self._count(query or _of_term(term)))
 
     def _term(self, term: str) -> Query:
@@ -595,6 +605,10 @@ def _flatten(explanation: dict[str, Any]) -> Iterator[tuple[str, float]]:
 
 def _of_term(term: str) -> Query:
     return Query.term_query(_SCHEMA, "words", term, "freq")
+
+
+def _any_of(queries: Sequence[Query]) -> Query:
+    return Query.boolean_query([(Occur.Should, one) for one in queries])
 
 
 def _as_one_byte(lengths: Ids) -> NDArray[np.float64]:

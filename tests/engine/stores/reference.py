@@ -113,6 +113,7 @@ class Bm25:
 
     def __init__(self, texts: Mapping[int, str], analysis: Analysis) -> None:
         self._counts = {id_: Counter(analysis.stems(text)) for id_, text in texts.items()}
+        self._joined = {id_: analysis.joined(text) for id_, text in texts.items()}
         self._characters = {id_: Counter(characters(text)) for id_, text in texts.items()}
         self._mean = sum(count.total() for count in self._counts.values()) / max(1, len(texts))
 
@@ -123,10 +124,11 @@ class Bm25:
         for term, beginning in terms.items():
             compounds = {other for other in known if beginning and is_compound(other, beginning)}
             best = self._character_scores(term) if characters(term) == [term] else self._scores(term)
-            idf = self._idf({id_ for id_, count in self._counts.items() if count.keys() & {term, *compounds}})
-            for id_, count in self._counts.items():
-                if count.keys() & compounds:
-                    best[id_] = max(best.get(id_, 0.0), COMPOUND_WEIGHT * idf)
+            others = {id_ for id_, joined in self._joined.items() if term in joined}
+            others |= {id_ for id_, count in self._counts.items() if count.keys() & compounds}
+            idf = self._idf(others | {id_ for id_, count in self._counts.items() if term in count})
+            for id_ in others:
+                best[id_] = max(best.get(id_, 0.0), COMPOUND_WEIGHT * idf)
             for id_, score in best.items():
                 found[id_] = found.get(id_, 0.0) + score
         return {id_: round(score, 4) for id_, score in found.items()}
@@ -152,10 +154,14 @@ class Bm25:
         return scores
 
 
+ONE_FORM = str.maketrans("\u0649\u06cc\u06a9\u0131", "\u064a\u064a\u0643i", "\u0307")
+"""Arabic and Persian yeh and kaf, and the i of Turkish, as conditions compare them."""
+
+
 @cache
 def rows_of_words(text: str) -> str:
     """Return a text as conditions compare it: its words between spaces, one character each in unspaced scripts."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
+    folded = unicodedata.normalize("NFKC", text).casefold().translate(ONE_FORM)
     apart = ""
     for character in folded:
         if re.match(f"[{UNSPACED}]", character):

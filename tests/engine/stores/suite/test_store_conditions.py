@@ -51,6 +51,8 @@ TEXTS = {
     "chinese": "我住在东京都的北边",
     "mixed": "C言語のプログラム and ABC言語",
     "soft hyphen": "vita\u00admin d",
+    "persian": "کتاب علی",
+    "azeri": "YALIN İŞIQ",
     "emphasis": "_vitamin_ **d** and parse_json",
     "empty": "...",
 }
@@ -71,6 +73,8 @@ TEXTS = {
         ("都京", set()),
         ("c言語", {"mixed"}),
         ("言語の", {"mixed"}),
+        ("كتاب علي", {"persian"}),
+        ("yalın işıq", {"azeri"}),
         ("parse_json", {"emphasis"}),
         ("json", set()),
     ],
@@ -182,7 +186,7 @@ _WORDS = (
         "x_y",
         "3.5",
     ),
-    *("東京", "京都", "京", "の", "ไทย", "d'or", "e\u0301t\u00e9"),
+    *("東京", "京都", "京", "の", "ไทย", "d'or", "e\u0301t\u00e9", "کتابی", "IŞIĞIN", "İ"),
 )
 _BETWEEN = (" ", " ", " ", ", ", "\n", "—", " “", "” ", "-", "  ")
 
@@ -238,7 +242,10 @@ def test_every_engine_agrees_with_brute_force(store: Store, engine: Engine, tmp_
         with store.snapshot() as mine, oracle.snapshot() as theirs:
             for vector in random_rows(24, number):
                 conditions, where = _conditions(chance, texts), chance.choice([None, "n < 3", "n = 2"])
-                tree, question = parse(where) if where else None, chance.choice(["fig 京都", "pear", "the", ""])
+                tree, question = (
+                    parse(where) if where else None,
+                    chance.choice(["fig 京都", "pear", "figpear plum", "the", ""]),
+                )
                 k = chance.choice((1, 3, MANY))
                 for unit in UNITS:
                     questions += _agree(mine, theirs, vector, question, k, tree, unit, conditions)

@@ -247,6 +247,22 @@ def test_compounds_count_half_of_one_occurrence_and_characters_have_no_part_in_t
         assert characters.scores.tolist() == pytest.approx([of_two_in_three * saturated, of_two_in_three], abs=1e-3)
 
 
+def test_words_that_are_also_written_as_one_count_half_of_one_occurrence(store: Store) -> None:
+    put(store, doc("a", "an e-mail to 1,000,000"), doc("b", "email"), doc("c", "1 000 000"), doc("d", "E-Mails"))
+    remove(store, "d")
+    of_two_in_three = math.log(1 + 1.5 / 2.5)
+    with store.snapshot() as snapshot:
+        for question, expected in {"email": ["b", "a"], "1000000": ["a", "c"], "1'000'000": ["c", "a"]}.items():
+            ranking = snapshot.words(question, 5, None, "document")
+            assert (uris(snapshot, ranking), ranking.matched) == (expected, 2), question
+        ranking = snapshot.words("1000000", 5, None, "document")
+        assert ranking.scores.tolist() == pytest.approx([of_two_in_three / 2] * 2, abs=1e-4)
+        # The joined words have no part in the length of the text, 7 words.
+        ranking = snapshot.words("mail", 5, None, "document")
+        norm = 1.2 * (0.25 + 0.75 * 7 / (11 / 3))
+        assert ranking.scores.tolist() == pytest.approx([math.log(1 + 2.5 / 1.5) * 2.2 / (1 + norm)], abs=1e-4)
+
+
 def test_words_follow_the_language_when_it_is_changed(store: Store) -> None:
     put(store, doc("a", "the owl runs"), doc("b", "Häuser"))
     for language, found in (("de", ["b"]), ("none", []), ("en", [])):
