@@ -197,6 +197,7 @@ class Code(Enum):
     UNBROKEN_LEFT_OUT = "{} % of its text is stretches of over 2,000 characters without a space, which are not embedded"
     MEMBERS_BESIDE = "{} beside its list of records is not read: make it a record, or a file of its own"
     REPEATED_MEMBER = "an object in it has {} more than once, and the last value was read: remove the others"
+    COLUMNS_NOT_SEARCHED = "{} beside its text is too long to be searched by words: name it with --text-field"
     NUL_LEFT_OUT = "its NUL characters are left out: no text has them"
     NUMBERS_WITHOUT_FORMATS = "numbers without their formats: save it as .xlsx to have them as they are shown"
     FORMULAS_WITHOUT_VALUE = "{} without a stored value are not read: open it in a spreadsheet program, and save it"

@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[1]
 VALUES = {
     f"indexer.{name}"
     for name in (
+        "columns",
         "deadline",
         "doors",
         "errors",

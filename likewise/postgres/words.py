@@ -26,6 +26,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from indexer.columns import searched_columns
 from indexer.deadline import Deadline
 from indexer.encoders.machine.user_folders import cache_folder
 from indexer.errors import WordsBuilding, storage_error
@@ -422,15 +423,16 @@ def _texts(view: View, analysis: Analysis, documents: Ids | None) -> Iterator[tu
 
     condition, parameters = ("", []) if documents is None else (" WHERE d.id = ANY(%s)", [documents.tolist()])
     rows = view.stream(
-        "SELECT d.id, d.title, d.format, d.text, d.raw, p.id, p.start, p.stop FROM {tables}.document d"
+        "SELECT d.id, d.title, d.format, d.metadata, d.text, d.raw, p.id, p.start, p.stop FROM {tables}.document d"
         f" JOIN {{tables}}.passage p ON p.document_id = d.id{condition} ORDER BY d.id, p.id",
         *parameters,
     )
     for document, grouped in groupby(rows, itemgetter(0)):
         spans = list(grouped)
-        _, title, format_, text, raw, *_ = spans[0]
+        _, title, format_, metadata, text, raw, *_ = spans[0]
         text = text if raw is None else raw.decode()
-        yield indexed_texts(document, title, text, format_, [span[-3:] for span in spans], analysis)
+        columns = searched_columns(format_, metadata) if view.state.settings.columns_searched else []
+        yield indexed_texts(document, title, columns, text, format_, [span[-3:] for span in spans], analysis)
 
 
 def _write(folder: Path, view: View, base: _Base | None) -> _Base:

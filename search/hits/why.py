@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from indexer.columns import searched_columns
 from indexer.passages.cut import titled_text
 from indexer.stores.port import Condition, Conditions, Passage
 from indexer.stores.words.exact import places
@@ -43,10 +44,12 @@ def reasons(
 
 
 def holds_all(question: QuestionWords, found: Passage | Hit) -> bool:
-    """Return whether a passage, with its title and the name of its file, holds every word of a question, such as an
-    error number that no vector knows. Rows of a table often lack what the name of the table says."""
+    """Return whether a passage, with its title, its other columns and the name of its file, holds every word of a
+    question, such as an error number that no vector knows. Rows of a table often lack what the name of the table
+    says."""
     text = titled_text(found.title, found.text, found.format)
-    return question.are_all_in(f"{text}\n{PurePath(found.path or '').stem}")
+    columns = "\n".join(searched_columns(found.format, found.metadata))
+    return question.are_all_in(f"{text}\n{columns}\n{PurePath(found.path or '').stem}")
 
 
 def _condition(condition: Condition, passage: Passage) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from functools import partial
 from itertools import islice
 from typing import Any, BinaryIO
 
-from indexer.errors import count_of
 from indexer.ledger import Code, Reason
 from indexer.sources.content import Refused
 from indexer.sources.encoding import marked_encoding
@@ -24,12 +23,12 @@ from indexer.sources.records.record import (
     TITLE_FIELDS,
     Container,
     is_text,
+    named,
     text_names,
     type_name,
 )
 from indexer.sources.records.repeated_members import noting
 
-_NAMED = 3
 _LONG_CHARACTERS = 200
 """Maximum characters of a member beside a list of records; with a longer one the file is a text of its own."""
 
@@ -192,7 +191,7 @@ def _inner_records(value: dict[str, Any], text: str, options: ReadOptions) -> Js
     if len(lists) != 1:
         return None
     name, records = lists[0]
-    notes = (Code.MEMBERS_BESIDE(_named(beside)),) if beside else ()
+    notes = (Code.MEMBERS_BESIDE(named(beside)),) if beside else ()
     return JsonRecords(records, _lines_of_member(name, records, text), True, notes)
 
 
@@ -287,7 +286,7 @@ def _finite(number: str) -> float:
 
 def _note_on(repeated: Collection[str]) -> tuple[Reason, ...]:
     """Return the note that names the first members that an object has more than once, if there are any."""
-    return (Code.REPEATED_MEMBER(_named(repeated)),) if repeated else ()
+    return (Code.REPEATED_MEMBER(named(repeated)),) if repeated else ()
 
 
 _NUL = re.compile(rb"((?<!\\)(?:\\\\)*)\\u0000|\0")
@@ -299,11 +298,6 @@ def _without_nul(data: bytes) -> tuple[bytes, tuple[Reason, ...]]:
         return data, ()
     clean = _NUL.sub(rb"\1", data)
     return clean, (Code.NUL_LEFT_OUT(),) if clean != data else ()
-
-
-def _named(members: Collection[str]) -> str:
-    named = ", ".join(f'"{name}"' for name in islice(members, _NAMED))
-    return named + (f" and {count_of(len(members) - _NAMED, 'other')}" if len(members) > _NAMED else "")
 
 
 _decoder = partial(json.JSONDecoder, parse_constant=_finite, parse_float=_finite)

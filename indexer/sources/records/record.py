@@ -9,10 +9,13 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
+from indexer.columns import unsearched_columns
+from indexer.errors import count_of
 from indexer.exchange import from_record
 from indexer.ledger import NO_REASON, Code, Reason
 from indexer.records import Document, Stamp
@@ -23,12 +26,19 @@ ID_FIELDS = ("_id", "id", "uri", "doc_id")
 TITLE_FIELDS = ("title",)
 TEXT_FIELDS = ("text", "body", "content", "abstract")
 
+_NAMED = 3
 _JSON_TYPES = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
 
 
 def type_name(value: object) -> str:
     """Return the name of a value's type in JSON, with its article."""
     return _JSON_TYPES.get(type(value), "a number")
+
+
+def named(members: Collection[str]) -> str:
+    """Return the first names of members in quotes, with the number of the others."""
+    names = ", ".join(f'"{name}"' for name in islice(members, _NAMED))
+    return names + (f" and {count_of(len(members) - _NAMED, 'other')}" if len(members) > _NAMED else "")
 
 
 def text_names(options: ReadOptions) -> tuple[str, ...]:
@@ -165,9 +175,11 @@ class Container:
             format=self.format,
             modified=self.modified,
         )
+        names = unsearched_columns(self.format, rest, text)
+        notes = (Code.COLUMNS_NOT_SEARCHED(named(names)),) if names else ()
         if vector is None:
-            return entry_of(document, self.file, self.stamp)
-        return Entry(uri, self.file, "read", document=document, vector=vector, stamp=self.stamp)
+            return entry_of(document, self.file, self.stamp, unread=notes)
+        return Entry(uri, self.file, "read", document=document, vector=vector, stamp=self.stamp, notes=notes)
 
     def _exported(self, place: int, record: Mapping[str, Any]) -> Entry:
         try:

@@ -107,6 +107,7 @@ class IndexedText:
 def indexed_texts(
     document: int,
     title: str,
+    columns: Sequence[str],
     text: str,
     format_: str | None,
     passages: Sequence[tuple[int, int, int]],
@@ -114,29 +115,36 @@ def indexed_texts(
 ) -> tuple[IndexedText, list[IndexedText]]:
     """Return a document, under the id of its first passage, and its passages.
 
-    Both are found by the words of the title too. Link targets and comments are left out.
+    Both are found by the words of the title and of columns too. Link targets and comments are left out.
 
     Args:
+        columns: texts of the other columns of a record (columns.py).
         passages: id, start and end of each.
     """
     spans = [(start, end) for _, start, end in passages]
     whole, *parts = visible_parts(text, format_, [(0, len(text)), *spans])
-    found = _words_of(title, whole, analysis)
+    found = _words_of(title, columns, whole, analysis)
     indexed = [
         IndexedText(
             id_,
             document,
-            *(found if end - start == len(text) else _words_of(title, part, analysis)),
+            *(found if end - start == len(text) else _words_of(title, columns, part, analysis)),
         )
         for (id_, start, end), part in zip(passages, parts, strict=True)
     ]
     return IndexedText(passages[0][0], document, *found), indexed
 
 
-def _words_of(title: str, visible: str, analysis: Analysis) -> tuple[list[str], list[str], list[str], str]:
+def _words_of(
+    title: str, columns: Sequence[str], visible: str, analysis: Analysis
+) -> tuple[list[str], list[str], list[str], str]:
+    exact = " ".join([*exact_words(title), BORDER, *exact_words(visible)])
     text = f"{title} {visible}"
-    exact = " ".join([*exact_words(title), BORDER, *exact_words(visible), *dashed_words(text)])
-    return analysis.words(text), characters(text), analysis.joined(text), exact
+    for column in columns:
+        words = " ".join(exact_words(column))
+        if f" {words} " not in f" {exact} ":  # a row that is a text of its own has its columns in it
+            text, exact = f"{text}\t{column}", f"{exact} {BORDER} {words}"
+    return analysis.words(text), characters(text), analysis.joined(text), " ".join([exact, *dashed_words(text)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,6 +216,10 @@ SENTENCES: list[tuple[Reason, str]] = [
         Code.REPEATED_MEMBER('"year"'),
         'an object in it has "year" more than once, and the last value was read: remove the others',
     ),
+    (
+        Code.COLUMNS_NOT_SEARCHED('"notes"'),
+        '"notes" beside its text is too long to be searched by words: name it with --text-field',
+    ),
     (Code.NUL_LEFT_OUT(), "its NUL characters are left out: no text has them"),
     (
         Code.NUMBERS_WITHOUT_FORMATS(),

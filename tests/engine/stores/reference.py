@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from indexer.columns import searched_columns
 from indexer.deadline import NEVER, Deadline
 from indexer.errors import BadInput, IndexDamaged, IndexLocked, NotAnIndex, NoWords, count_of
 from indexer.filters.dates import day_of, read_date
@@ -175,9 +176,19 @@ def rows_of_words(text: str) -> str:
     return f" {' '.join(word.strip('_') for word in apart.split() if word.strip('_'))} "
 
 
-def meets(title: str, visible: str, conditions: Sequence[port.Condition]) -> bool:
-    """Return whether a title or a visible text has the words of each condition in a row, or has not if excluded."""
-    parts = rows_of_words(title), rows_of_words(visible)
+def with_columns(title: str, visible: str, document: Document) -> tuple[str, ...]:
+    """Return title, visible text and the other columns of a record whose words none of these has in a row."""
+    parts = [title, visible]
+    for column in searched_columns(document.format, document.metadata):
+        if not any(rows_of_words(column) in rows_of_words(part) for part in parts):
+            parts.append(column)
+    return tuple(parts)
+
+
+def meets(parts: Sequence[str], conditions: Sequence[port.Condition]) -> bool:
+    """Return whether a title, column or visible text has the words of each condition in a row, or has not if
+    excluded."""
+    parts = list(map(rows_of_words, parts))
     rows = [(f" {' '.join(condition.words)} ", condition.excluded) for condition in conditions]
     return all(any(row in part for part in parts) != excluded for row, excluded in rows)
 
@@ -187,6 +198,11 @@ def begins_with_dash(before: str, dash: str, letter: str) -> bool:
     is_dash = dash in "-\u2010\u2011\u2212\uff0d" or (dash == "–" and letter.isdecimal())
     is_inside = unicodedata.category(before)[0] in "LNM" or before in "_-\u2010\u2011\u2212\uff0d–)]}%"
     return is_dash and letter.isalnum() and not is_inside
+
+
+def joined(title: str, visible: str, *columns: str) -> str:
+    """Return all that a text is found by."""
+    return "\t".join([f"{title} {visible}", *columns])
 
 
 def rounded_length(length: int) -> int:
@@ -236,8 +252,8 @@ class ReferenceSnapshot:
         return ()
 
     @cached_property
-    def _visible(self) -> dict[Unit, dict[int, tuple[str, str]]]:
-        """Title and visible text of documents, each by the id of its first passage, and of passages."""
+    def _visible(self) -> dict[Unit, dict[int, tuple[str, ...]]]:
+        """Title, visible text and columns of documents, each by the id of its first passage, and of passages."""
         whole, parts, texts = {}, {}, {}
         for id_, (stored, passage) in self._stored.items():
             document = stored.document
@@ -245,13 +261,17 @@ class ReferenceSnapshot:
                 texts[stored.id] = VisibleText.read(document.text, document.format)
                 whole[id_] = document.title, texts[stored.id].text
             parts[id_] = document.title, texts[stored.id].part(passage.span.start, passage.span.end)
+        if self.settings.columns_searched:
+            for visible in (whole, parts):
+                for id_, (title, text) in visible.items():
+                    visible[id_] = with_columns(title, text, self._stored[id_][0].document)
         return {"document": whole, "passage": parts}
 
     @cached_property
     def _bm25(self) -> dict[Unit, Bm25]:
         """Documents, each by the id of its first passage, and passages. Both are found by their title too."""
         return {
-            unit: Bm25({id_: " ".join(text) for id_, text in texts.items()}, self._analysis)
+            unit: Bm25({id_: joined(*text) for id_, text in texts.items()}, self._analysis)
             for unit, texts in self._visible.items()
         }
 
@@ -379,16 +399,16 @@ class ReferenceSnapshot:
         return [
             id_
             for id_, text in self._visible[unit].items()
-            if self._stored[id_][0].id in allowed and meets(*text, conditions)
+            if self._stored[id_][0].id in allowed and meets(text, conditions)
         ]
 
     def holds_dashed(self, words: Sequence[str]) -> bool:
         row = port.Condition("", tuple(words))
         return any(
             rows_of_words(text[place + 1 :]).split()[0] == words[0]
-            for title, visible in self._visible["document"].values()
-            if meets(title, visible, [row])
-            for text in (f" {title}", f" {visible}")
+            for parts in self._visible["document"].values()
+            if meets(parts, [row])
+            for text in (f" {part}" for part in parts)
             for place in range(1, len(text) - 1)
             if begins_with_dash(*text[place - 1 : place + 2])
         )

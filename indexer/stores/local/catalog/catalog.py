@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
+from indexer.columns import searched_columns
 from indexer.ledger import HELD, STORED_LEFT_OUT, Code, notes_stored
 from indexer.records import UNREAD, Changes, Stamp
 from indexer.settings import Settings
@@ -22,12 +23,12 @@ from indexer.stores.local.catalog import filter_sql, moves
 from indexer.stores.local.catalog.connections import damaged, require_format, write_error
 from indexer.stores.local.catalog.database import LOCK_TIMEOUT_SECONDS, Database, open_for_writing
 from indexer.stores.local.catalog.generation import Generation, GenerationFile, loss, read_generation
-from indexer.stores.local.catalog.rows import erase_passages, write_documents, write_passages
+from indexer.stores.local.catalog.rows import erase_passages, renew_passages, write_documents, write_passages
 from indexer.stores.local.catalog.schema import migrate
 from indexer.stores.local.catalog.word_files import WordFiles
 from indexer.stores.local.disk.failpoint import failpoint
 from indexer.stores.local.segments.files import SegmentFile
-from indexer.stores.port import Batch, LedgerRow, RunOutcome
+from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, RunOutcome
 from indexer.stores.setting_rows import to_rows
 from indexer.stores.vectors import require_matching_shapes
 
@@ -210,6 +211,7 @@ class Catalog:
             changes = changes_of(documents, known)
             for uri in changes.replaced:
                 erase_passages(db.conn, known[uri])
+            _renew_columns(db, documents, known)
             filter_sql.erase(db.conn, known.values())
             ids = write_documents(db.conn, documents, known)
             write_passages(db.conn, documents, ids)
@@ -383,6 +385,17 @@ def _mark_gone(db: Database, files: Iterable[str], run: int) -> None:
     without = "state IN ('skipped', 'failed') AND NOT EXISTS (SELECT 1 FROM document d WHERE d.uri = ledger.uri)"
     db.conn.executemany(f"DELETE FROM ledger WHERE {stale} AND {without}", pairs)
     db.conn.executemany(f"UPDATE ledger SET state = 'gone' WHERE {stale}", pairs)
+
+
+def _renew_columns(db: Database, documents: Sequence[EmbeddedDocument], known: Mapping[str, int]) -> None:
+    """Give the passages of a document new ids if its metadata alone is written and changes the words it is found by."""
+    if db.execute("SELECT 1 FROM setting WHERE name = 'columns'").fetchone() is None:
+        return
+    for document in (item.document for item in documents if item.spans is None):
+        id_ = known[document.uri]
+        stored = db.execute("SELECT format, metadata FROM document WHERE id = ?", (id_,)).fetchone()
+        if searched_columns(*stored) != searched_columns(document.format, document.metadata):
+            renew_passages(db.conn, id_)
 
 
 def _mark_unchanged(db: Database, files: Iterable[str]) -> None:

@@ -109,6 +109,16 @@ def write_passages(
     )
 
 
+def renew_passages(connection: sqlite3.Connection, document_id: int) -> None:
+    """Give the passages of a document new ids, so that the word index reads them again."""
+    columns = "document_id, start, stop, line, heading, page, checksum, vector"
+    passages = connection.execute(
+        f"SELECT {columns} FROM passage WHERE document_id = ? ORDER BY id", (document_id,)
+    ).fetchall()
+    erase_passages(connection, document_id)
+    connection.executemany(f"INSERT INTO passage ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", passages)
+
+
 def erase_passages(connection: sqlite3.Connection, document_id: int) -> None:
     """Delete a document's passages, and record them as dead if a segment or the word index still holds them."""
     for dead, derived in (("dead", "segment"), ("dead_word", "word_index")):

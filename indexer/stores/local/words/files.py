@@ -18,6 +18,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from indexer.columns import searched_columns
 from indexer.errors import IndexDamaged, count_of, storage_error
 from indexer.stores.local.catalog.views import View, Views
 from indexer.stores.local.catalog.word_files import WordFiles
@@ -112,14 +113,15 @@ def texts_after(view: View, after: int, analysis: Analysis) -> Iterator[tuple[In
     for document, grouped in groupby(rows, itemgetter(0)):
         spans = list(grouped)
         row = view.connection.execute(
-            "SELECT d.title, d.format, t.text"
+            "SELECT d.title, d.format, d.metadata, t.text"
             " FROM document d JOIN document_text t ON t.document_id = d.id WHERE d.id = ?",
             (document,),
         ).fetchone()
-        if row is None or not isinstance(row[2], str):
+        if row is None or not isinstance(row[3], str):
             raise view.damage("a passage has lost its document")
-        title, format_, text = row
-        yield indexed_texts(document, title, text, format_, [span[1:] for span in spans], analysis)
+        title, format_, metadata, text = row
+        columns = searched_columns(format_, metadata) if view.state.settings.columns_searched else []
+        yield indexed_texts(document, title, columns, text, format_, [span[1:] for span in spans], analysis)
 
 
 def catch_up(
