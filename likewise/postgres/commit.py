@@ -18,6 +18,7 @@ from indexer.records import Changes, Stamp
 from indexer.settings import Settings
 from indexer.stores.commits import changed_settings, changes_of, passage_rows, settings_of
 from indexer.stores.fields.flatten import scalars, with_dates
+from indexer.stores.move import Move
 from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, RunOutcome
 from indexer.stores.reading.document_rows import MEMBERS, member_values
 from indexer.stores.vectors import require_matching_shapes
@@ -342,6 +343,55 @@ class Commit:
 
     def set_ef_search(self, ef_search: int | None) -> None:
         self._sets["ef_search"] = sql.Literal(ef_search)
+
+    def move(self, old: str, new: str) -> int:
+        """Do what `indexer.stores.reading.store.Writer.move` says."""
+        is_file = bool(self._run("SELECT id FROM {tables}.file WHERE key = %s", schema.key_of(old)))
+        move = Move.named(old, new, is_file=is_file)
+        documents = [
+            (id_, (move.place(uri), move.place(path), move.rehash(recorded, metadata, uri=uri, path=path, **members)))
+            for id_, uri, path, format_, modified, metadata, recorded in self._run(
+                "SELECT id, uri, path, format, modified, metadata, row_hash FROM {tables}.document"
+                f" WHERE starts_with(uri, %s) OR starts_with(path, %s) ORDER BY key{self._for_update}",
+                *(move.old, move.old),
+            )
+            for members in ({"format": format_, "modified": modified},)
+            if (move.place(uri), move.place(path)) != (uri, path)
+        ]
+        self._lock_documents(uri for _, (uri, _, _) in documents)
+        keys = [schema.key_of(uri) for _, (uri, _, _) in documents]
+        ids = [id_ for id_, _ in documents]
+        others = "SELECT uri FROM {tables}.document WHERE key = ANY(%s) AND id <> ALL(%s::bigint[])"
+        if taken := [uri for (uri,) in self._run(others, keys, ids)]:
+            raise move.taken(taken)
+        # In two steps: on the way to its new key, a row may meet another row that has not moved yet.
+        self._run("UPDATE {tables}.document SET key = decode(md5(id::text), 'hex') WHERE id = ANY(%s)", ids)
+        self._run_many(
+            "UPDATE {tables}.document SET key = %s, uri = %s, path = %s, row_hash = %s WHERE id = %s",
+            ((key, *values, id_) for key, (id_, values) in zip(keys, documents, strict=True)),
+        )
+        files = self._moved_names("file", "path", move)
+        self._run(
+            "DELETE FROM {tables}.file WHERE key = ANY(%s) AND id <> ALL(%s::bigint[])",
+            [key for key, _, _ in files],
+            [id_ for _, _, id_ in files],
+        )
+        self._run(
+            "UPDATE {tables}.file SET key = decode(md5(id::text), 'hex') WHERE id = ANY(%s)", [f[2] for f in files]
+        )
+        self._run_many("UPDATE {tables}.file SET key = %s, path = %s WHERE id = %s", files)
+        rows = self._moved_names("ledger", "uri", move)
+        self._run_many("UPDATE {tables}.ledger SET key = %s, uri = %s WHERE id = %s", rows)
+        sources = self._setting_rows("FOR UPDATE").get("sources", "[]")
+        self._run("UPDATE {tables}.setting SET value = %s WHERE name = 'sources'", move.sources(sources))
+        if not (documents or files or rows) and move.sources(sources) == sources:
+            raise move.unknown()
+        return len(documents)
+
+    def _moved_names(self, table: str, column: str, move: Move) -> list[tuple[bytes, str, int]]:
+        """Return new key, new name and id of the rows that move."""
+        rows = self._run(f"SELECT id, {column} FROM {{tables}}.{table} WHERE starts_with({column}, %s)", move.old)
+        return [(schema.key_of(move.place(n)), move.place(n), id_) for id_, n in rows if move.place(n) != n]
 
     # ledger
 

@@ -79,6 +79,9 @@ class PostgresWriter:
     def change(self, update: Callable[[Settings], Settings]) -> Settings:
         return self._transact(lambda commit: commit.change(update))
 
+    def move(self, old: str, new: str) -> int:
+        return self._transact(lambda commit: commit.move(old, new))
+
     def begin_run(self) -> int:
         return self._transact(lambda commit: commit.begin_run())
 

@@ -71,6 +71,19 @@ class Writer(Protocol):
             The new settings.
         """
 
+    def move(self, old: str, new: str) -> int:
+        """Record that what was at a path, or below it, is at another path now: documents, files and sources.
+
+        Args:
+            old, new: absolute paths of a folder, or of a file.
+
+        Returns:
+            How many documents were moved. Nothing else of them has changed.
+
+        Raises:
+            BadInput: nothing is recorded there, a document has a new address already, or the engine cannot do it.
+        """
+
     def begin_run(self) -> int:
         """Return the number of a new indexing run. Until it ends, `check` notes that it has not finished."""
 

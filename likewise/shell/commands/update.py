@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
-from indexer.errors import BadInput, SourceError, in_shell
+from indexer.errors import BadInput, SourceError, count_of, in_shell
 from likewise.shell.arguments import options
 from likewise.shell.arguments.workers import resources_of, worker_resources_option, workers_option
-from likewise.shell.terminal.output import quoted, shown, warn
+from likewise.shell.terminal.output import quoted, say, shown, warn
+
+if TYPE_CHECKING:
+    from indexer.stores.reading.store import Store
 
 
 @click.command(cls=options.IndexCommand)
@@ -25,6 +30,13 @@ from likewise.shell.terminal.output import quoted, shown, warn
     help="Do not read this recorded SOURCE, now or later. Its documents are kept; likewise remove --where 'under "
     '"SOURCE"\' removes them. Repeatable.',
 )
+@click.option(
+    "--moved",
+    type=(str, str),
+    multiple=True,
+    metavar="OLD NEW",
+    help="The folder or file OLD is at NEW now. Its documents are kept, and nothing is embedded. Repeatable.",
+)
 @options.trust_option
 @workers_option
 @worker_resources_option
@@ -36,6 +48,7 @@ def update(
     yes: bool,
     rehash: bool,
     forget: tuple[str, ...],
+    moved: tuple[tuple[str, str], ...],
     trust_remote_code: bool,
     workers: str | None,
     worker_resources: tuple[str, ...],
@@ -44,11 +57,13 @@ def update(
 ) -> int:
     """Read the sources of INDEX again that `likewise index` has recorded, each with the options it was read with.
 
-    A SOURCE that no longer exists is an error, and nothing is read: --forget leaves it out from now on.
+    A SOURCE that no longer exists is an error, and nothing is read: --moved says where it is, and --forget leaves it
+    out from now on.
 
     \b
     likewise update --prune
     likewise update papers.index
+    likewise update --moved ~/notes ~/archive/notes
     """
     from indexer.sources import open_sources
     from indexer.stores.addresses.open import holds_store, open_store
@@ -58,6 +73,7 @@ def update(
 
     resources = resources_of(workers, worker_resources)
     with closing(open_store(path)) as store:
+        _record_moves(store, moved, wait=not no_wait)
         with store.snapshot() as snapshot:
             recorded = snapshot.settings.sources
         if forget:
@@ -85,3 +101,14 @@ def update(
     as_it_is = VectorOptions(trust_remote_code=trust_remote_code)
     run_options = RunOptions(prune, yes, no_wait=no_wait, as_json=as_json, workers=workers, worker_resources=resources)
     return run_and_report(path, opened, as_it_is, run_options)
+
+
+def _record_moves(store: Store, moved: Sequence[tuple[str, str]], *, wait: bool) -> None:
+    """Record new places of sources. Raises BadInput if nothing is at a new place."""
+    pairs = [(os.path.abspath(old), os.path.abspath(new)) for old, new in moved]  # noqa: PTH100
+    if missing := [new for _, new in pairs if not os.path.lexists(new)]:
+        raise BadInput(f"{', '.join(map(shown, missing))}: does not exist: nothing was moved")
+    for old, new in pairs:
+        with store.writer(wait=wait) as writer:
+            count = writer.move(old, new)
+        say(f"likewise: moved {count_of(count, 'document')} from {shown(old)} to {shown(new)}", err=True)

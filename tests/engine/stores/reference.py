@@ -38,6 +38,7 @@ from indexer.stores import port
 from indexer.stores.fields.field_types import check_filter
 from indexer.stores.fields.flatten import scalars
 from indexer.stores.hashes import content_hash, row_hash
+from indexer.stores.move import Move
 from indexer.stores.port import (
     BEST_PASSAGES,
     SIDE_SLOTS,
@@ -692,6 +693,31 @@ class ReferenceWriter:
     def change(self, update: Callable[[Settings], Settings]) -> Settings:
         self._commit(settings=update(self._store.state.settings))
         return self._store.state.settings
+
+    def move(self, old: str, new: str) -> int:
+        state = self._store.state
+        move = Move.named(old, new, is_file=old in state.files)
+        documents, moved, taken = dict[str, StoredDocument](), 0, list[str]()
+        for uri, stored in state.documents.items():
+            before = stored.document
+            document = replace(before, uri=move.place(uri), path=move.place(before.path))
+            moved += document != before
+            hashes = replace(stored.hashes, row=row_hash(document)) if document != before else stored.hashes
+            is_taken = document.uri in state.documents and move.place(document.uri) == document.uri != uri
+            taken += [document.uri] if is_taken else []
+            documents[document.uri] = replace(stored, document=document, hashes=hashes)
+        if taken:
+            raise move.taken(taken)
+        files = {move.place(path): stamp for path, stamp in state.files.items()}
+        entries = tuple(
+            (run, replace(row, file=move.place(row.file), uri=move.place(row.uri))) for run, row in state.entries
+        )
+        sources = tuple(replace(each, argument=move.place(each.argument)) for each in state.settings.sources)
+        settings = replace(state.settings, sources=sources)
+        if (files, entries, settings, moved) == (state.files, state.entries, state.settings, 0):
+            raise move.unknown()
+        self._commit(documents=documents, files=files, entries=entries, settings=settings)
+        return moved
 
     def begin_run(self) -> int:
         self._commit(run=self._store.state.run + 1)

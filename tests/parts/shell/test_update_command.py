@@ -71,3 +71,29 @@ def test_a_rebuilt_index_remembers_its_sources(likewise: Callable[..., Any], fol
     assert likewise("index", ".likewise", "notes/moon.txt", "--rebuild", "--max-tokens", 16).code == 0
     recorded = [str(folder / "notes"), str(folder / "notes" / "moon.txt")]
     assert likewise("status", "--json").json["sources"] == recorded
+
+
+def test_a_source_that_was_moved_is_known_by_its_new_name(likewise: Callable[..., Any], folder: Path) -> None:
+    far, new = folder.parents[1] / "far", folder.parents[1] / "deep" / "er"
+    far.mkdir()
+    (far / "a.txt").write_text("a comet")
+    (far / "r.jsonl").write_text('{"text": "a star"}\n{"id": "x", "text": "a sun"}\n')
+    likewise("index", "notes").succeeded()
+    likewise("index", ".likewise", far, folder / "notes" / "moon.txt").succeeded()
+    likewise("update", "--moved", far, new).failed(2, "does not exist", "nothing was moved")
+    new.parent.mkdir()
+    far.rename(new)
+    likewise("update", "--moved", far.with_name("never"), new).failed(2, "never", "no document, file or SOURCE")
+    said = likewise("update", "--moved", far, new, "--json").succeeded()
+    assert said.err.splitlines()[0] == "likewise: moved 3 documents from ../../far to ../../deep/er"
+    assert [said.json[name] for name in ("indexed", "updated", "unchanged")] == [0, 0, 5]
+    with Index.open(folder / ".likewise") as index:
+        assert {str(new / "a.txt"), str(new / "r.jsonl:1"), "x"} < {document.uri for document in index}
+        assert [document.path for document in index if document.uri == "x"] == [str(new / "r.jsonl")]
+        assert len(index) == 5
+    assert str(new) in likewise("status", "--json").json["sources"]
+    (folder / "notes" / "a.txt").write_text("a planet")
+    likewise("update").succeeded()
+    likewise("update", "--moved", new, folder / "notes").failed(
+        2, "1 document of the index already", "nothing was moved"
+    )

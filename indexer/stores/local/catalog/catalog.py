@@ -231,6 +231,10 @@ class Catalog:
             )
         return removed
 
+    def move(self, old: str, new: str) -> int:
+        with self.transaction() as db:
+            return moves.move(db.conn, old, new)
+
     # ledger
 
     def begin_run(self) -> int:

@@ -34,8 +34,9 @@ from indexer.errors import (
     older_format,
 )
 from indexer.stores.local.catalog.filter_sql import add_functions
-from indexer.stores.local.catalog.moves import Move, find_move, recorded_home, translate
+from indexer.stores.local.catalog.moves import find_move, recorded_home, translate
 from indexer.stores.local.disk.drafts import notes_on_abandoned
+from indexer.stores.move import Move
 from indexer.stores.temporary import temporary_folder
 
 FORMAT_VERSION = 1

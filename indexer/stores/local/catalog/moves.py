@@ -9,76 +9,28 @@ hashes that cover a path.
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from indexer.records import Document
-from indexer.stores.hashes import row_hash
+from indexer.stores.move import Move
 from indexer.stores.port import SIDE_SLOTS
-from indexer.stores.reading.document_rows import WRONG_TYPES
 
 _SAMPLE_FILES = 200
 """Maximum recorded files that are looked for to see whether they have moved with the index."""
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
-    """A folder, or a file of records, that has another path now.
+def _add_functions(connection: sqlite3.Connection, move: Move) -> None:
+    """Register what the statements of this file call."""
 
-    Attributes:
-        old, new: the paths, without a separator at the end.
-        ends: what follows the path in an address: a separator after a folder, or the id or line of a record.
-    """
+    def rehash(recorded: Any, uri: Any, path: Any, format_: Any, modified: Any, metadata: Any) -> Any:
+        return move.rehash(recorded, metadata, uri=uri, path=path, format=format_, modified=modified)
 
-    old: str
-    new: str
-    ends: str = os.sep
-
-    def place(self, address: Any) -> Any:
-        """Return an address as it is now. Other addresses, and values that are not text, stay as they are."""
-        end = len(self.old)
-        if isinstance(address, str) and address.startswith(self.old) and address[end : end + 1] in self.ends:
-            return self.new + address[end:]
-        return address
-
-    def stored(self, address: str) -> str | None:
-        """Return the stored form of an address as it is now; None for an address that is so no more."""
-        stored = Move(self.new, self.old).place(address)
-        return stored if self.place(stored) == address else None
-
-    @property
-    def range(self) -> tuple[str, str]:
-        """Limits between which all addresses are that move, and some others."""
-        return self.old, f"{self.old};"  # # / : are before ; in code points
-
-    def rehash(self, recorded: Any, metadata: Any, **members: Any) -> Any:
-        """Return the row hash of a document as it is now. A hash that shows damage stays as it is."""
-        with suppress(*WRONG_TYPES):
-            document = Document(text="", metadata=json.loads(metadata), **members)
-            if row_hash(document) == recorded:
-                return row_hash(replace(document, uri=self.place(document.uri), path=self.place(document.path)))
-        return recorded
-
-    def sources(self, text: str) -> str:
-        """Return the stored setting `sources` with the arguments as they are now."""
-        with suppress(*WRONG_TYPES, KeyError):
-            return json.dumps([{**each, "argument": self.place(each["argument"])} for each in json.loads(text)])
-        return text
-
-    def add_functions(self, connection: sqlite3.Connection) -> None:
-        """Register what the statements of this file call."""
-
-        def rehash(recorded: Any, uri: Any, path: Any, format_: Any, modified: Any, metadata: Any) -> Any:
-            return self.rehash(recorded, metadata, uri=uri, path=path, format=format_, modified=modified)
-
-        connection.create_function("place", 1, self.place, deterministic=True)
-        connection.create_function("place_sources", 1, self.sources, deterministic=True)
-        connection.create_function("rehash", 6, rehash, deterministic=True)
+    connection.create_function("place", 1, move.place, deterministic=True)
+    connection.create_function("place_sources", 1, move.sources, deterministic=True)
+    connection.create_function("rehash", 6, rehash, deterministic=True)
 
 
 _REHASH = "rehash(row_hash, uri, path, format, modified, metadata)"
@@ -131,13 +83,26 @@ def find_move(connection: sqlite3.Connection, folder: Path) -> Move | None:
 
 def translate(connection: sqlite3.Connection, move: Move) -> None:
     """Let a reading connection see all addresses as they are now."""
-    move.add_functions(connection)
+    _add_functions(connection, move)
     connection.executescript(_VIEWS)
+
+
+def move(connection: sqlite3.Connection, old: str, new: str) -> int:
+    """Do what `indexer.stores.reading.store.Writer.move` says, inside of the caller's transaction."""
+    is_file = connection.execute("SELECT 1 FROM file WHERE path = ?", (old,)).fetchone() is not None
+    named = Move.named(old, new, is_file=is_file)
+    if taken := strangers(connection, named):
+        raise named.taken(taken)
+    before = connection.total_changes
+    count = carry(connection, named)
+    if connection.total_changes == before:
+        raise named.unknown()
+    return count
 
 
 def strangers(connection: sqlite3.Connection, move: Move) -> list[str]:
     """Return the new addresses that documents which do not move have already."""
-    move.add_functions(connection)
+    _add_functions(connection, move)
     taken = (
         "SELECT uri FROM document WHERE place(uri) = uri AND uri IN"
         " (SELECT place(uri) FROM document WHERE uri BETWEEN ? AND ? AND place(uri) <> uri)"
@@ -147,7 +112,7 @@ def strangers(connection: sqlite3.Connection, move: Move) -> list[str]:
 
 def carry(connection: sqlite3.Connection, move: Move) -> int:
     """Record the new addresses, inside of the caller's transaction; return the number of documents that have them."""
-    move.add_functions(connection)
+    _add_functions(connection, move)
     moves = "{0} BETWEEN ? AND ? AND place({0}) <> {0}"
     uri, path = moves.format("uri"), moves.format("path")
     (count,) = connection.execute(f"SELECT count(*) FROM document WHERE ({uri}) OR ({path})", move.range * 2).fetchone()
@@ -162,5 +127,7 @@ def carry(connection: sqlite3.Connection, move: Move) -> int:
         connection.execute(f"UPDATE {table} SET {column} = CAST(place({column}) AS BLOB) WHERE {where}", move.range)
         connection.execute(f"UPDATE {table} SET {column} = CAST({column} AS TEXT) WHERE {column} >= x''")
     connection.execute(f"UPDATE ledger SET uri = place(uri) WHERE {uri}", move.range)
-    connection.execute("UPDATE setting SET value = place_sources(value) WHERE name = 'sources'")
+    connection.execute(
+        "UPDATE setting SET value = place_sources(value) WHERE name = 'sources' AND place_sources(value) <> value"
+    )
     return int(count)

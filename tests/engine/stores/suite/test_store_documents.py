@@ -31,12 +31,12 @@ from engine.stores.suite.suite import (
 )
 
 from indexer.encoders.recipes.recipe import Recipe
-from indexer.errors import FilterError, IndexDamaged, LikewiseError
+from indexer.errors import BadInput, FilterError, IndexDamaged, LikewiseError
 from indexer.filters.parse import parse
 from indexer.ledger import NO_REASON, Code
 from indexer.passages.cut import PassageSettings
 from indexer.records import Changes, Document, KnownFile, Section, Span, Stamp
-from indexer.settings import Calibration, Probed, Settings
+from indexer.settings import Calibration, Probed, RecordedSource, Settings
 from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, ReasonCount, RunOutcome
 from indexer.stores.reading.snapshot import Snapshot
 from indexer.stores.reading.store import Store
@@ -543,6 +543,34 @@ def test_files_that_hold_what_another_has_lost_are_read_again(store: Store) -> N
     assert stamp_sizes(store) == {"/a": 1, "/b": -1, "/c": 1, "/d": 1}
     assert run(store, [LedgerRow("/b", "x", "indexed")], ["/b"]) == 0  # it is that file's now
     assert states(store) == ["/b x indexed", "/c x skipped", "/d y unchanged"]
+
+
+def test_what_was_moved_has_other_addresses_and_nothing_else_changes(store: Store) -> None:
+    names = ("/a/x", "/a/a/x", "/a/r#7", "/ab")
+    items = [doc(uri, f"text of {uri}", path="/a/r" if "#" in uri else uri) for uri in names]
+    with store.writer() as writer:
+        number = writer.begin_run()
+        rows = [LedgerRow("/a/r" if "#" in uri else uri, uri, "indexed") for uri in names]
+        writer.put(Batch(items, rows, {row.file: Stamp(1, 2, 3, 4) for row in rows}, number))
+        writer.end_run(number, RunOutcome([row.file for row in rows]))
+        writer.change(lambda settings: replace(settings, sources=(RecordedSource("/a"), RecordedSource("/ab"))))
+        assert writer.move("/a", "/a/a") == 3
+        for old, new, why in (("/nowhere", "/b", "no document"), ("/a/a/x", "/ab", "nothing was moved")):
+            with pytest.raises(BadInput, match=why):
+                writer.move(old, new)
+        assert writer.move("/a/a/r", "/b/records") == 1
+    moved = {"/a/a/x": "/a/a/x", "/a/a/a/x": "/a/a/a/x", "/b/records#7": "/b/records", "/ab": "/ab"}
+    with store.snapshot() as snapshot:
+        documents = [snapshot.get(uri) for uri in moved]
+        assert [(each.uri, each.path) for each in documents if each is not None] == [*moved.items()]
+        assert [each.text for each in documents if each is not None] == [f"text of {uri}" for uri in names]
+        assert {path: file.stamp for path, file in snapshot.files().items()} == dict.fromkeys(
+            moved.values(), Stamp(1, 2, 3, 4)
+        )
+        assert {(row.file, row.uri) for row in snapshot.ledger()} == {(path, uri) for uri, path in moved.items()}
+        assert snapshot.settings.sources == (RecordedSource("/a/a"), RecordedSource("/ab"))
+        assert snapshot.get("/a/r#7") is None
+        assert snapshot.check(None).ok
 
 
 def test_a_run_that_did_not_finish_is_noted(store: Store) -> None:
