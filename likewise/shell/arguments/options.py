@@ -7,8 +7,10 @@ from collections.abc import Container, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from itertools import islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unicodedata import normalize
 
 import click
 from click.core import ParameterSource
@@ -107,6 +109,9 @@ document_prompt_option = rare(
 )
 no_wait_option = rare("--no-wait", is_flag=True, help="Fail at once if another process is writing.")
 
+
+_MAX_SPELLINGS = 64
+"""Maximum spellings of a path that are looked up: those of six names with accents."""
 
 _NAMED_URIS = 10
 INDEXES = "likewise.indexes"
@@ -238,8 +243,16 @@ def complete_path(context: click.Context, parameter: click.Parameter, incomplete
 
 
 def resolve_uris(index: Container[str], uris: Sequence[str]) -> list[str]:
-    """Return uris as stored: a path relative to the working folder becomes the absolute path of an indexed file."""
-    return [uri if uri in index or (path := os.path.abspath(uri)) not in index else path for uri in uris]  # noqa: PTH100
+    """Return uris as stored: a path relative to the working folder becomes the absolute path of an indexed file, and an
+    accent is composed or not as the stored uri has it."""
+    names = [(uri, path, *_spellings(uri), *_spellings(path)) for uri in uris for path in (os.path.abspath(uri),)]  # noqa: PTH100
+    return [next((name for name in each if name in index), each[0]) for each in names]
+
+
+def _spellings(path: str) -> list[str]:
+    """Return a path with each name in it as given, composed (NFC), and decomposed (NFD), as macOS writes names."""
+    parts = [dict.fromkeys((name, normalize("NFC", name), normalize("NFD", name))) for name in path.split("/")]
+    return ["/".join(names) for names in islice(product(*parts), _MAX_SPELLINGS)]
 
 
 def resolve_uri(index: Container[str], address: str, uri: str) -> str:
@@ -253,7 +266,8 @@ def resolve_uri(index: Container[str], address: str, uri: str) -> str:
     stored = resolve_uris(index, [uri])[0]
     if stored in index or not uri or broken_at(uri) is not None:
         return stored
-    ends = [each for each in uris_of(address) if each.endswith(os.sep + uri.lstrip(os.sep))]
+    end = normalize("NFC", os.sep + uri.lstrip(os.sep))
+    ends = [each for each in uris_of(address) if normalize("NFC", each).endswith(end)]
     if len(ends) > 1:
         named = "\n".join(f"  {shown(each)}" for each in sorted(ends)[:_NAMED_URIS])
         more = f"\n  and {len(ends) - _NAMED_URIS} more" if len(ends) > _NAMED_URIS else ""
@@ -280,20 +294,27 @@ def resolve_where(where: str | None) -> Where | None:
 
 
 def _resolve(tree: Where) -> Where:
-    from indexer.filters.tree import And, Compare, In, Not, Or
+    from indexer.filters.tree import And, Compare, In, Not, Or, Under
 
     match tree:
         case And(parts) | Or(parts):
             return replace(tree, parts=tuple(map(_resolve, parts)))
         case Not(part):
             return Not(_resolve(part))
-        # Both are allowed, because a record may have the name of a file in this folder.
-        case Compare("uri" | "path" as name, "=" | "!=" as op, value) if (path := _as_path(value)) != value:
-            return In(name, (value, path), op == "!=")
+        # All are allowed, because a record may have the name of a file in this folder.
+        case Compare("uri" | "path" as name, "=" | "!=" as op, value) if (names := _names(value)) != [value]:
+            return In(name, tuple(names), op == "!=")
         case In("uri" | "path", values):
-            return replace(tree, values=tuple(dict.fromkeys([*values, *map(_as_path, values)])))
+            return replace(tree, values=tuple(dict.fromkeys(name for value in values for name in _names(value))))
+        case Under(folder) if len(folders := _spellings(folder)) > 1:
+            return Or(tuple(map(Under, folders)))
     return tree
 
 
-def _as_path(value: Value) -> Value:
-    return os.path.abspath(value) if isinstance(value, str) and os.path.isfile(value) else value  # noqa: PTH100, PTH113
+def _names(value: Value) -> list[Value]:
+    """Return what a uri or path of a filter may be stored as: its spellings, each with the absolute path of a file."""
+    if not isinstance(value, str):
+        return [value]
+    names = _spellings(value)
+    paths = (os.path.abspath(name) for name in names if os.path.isfile(name))  # noqa: PTH100, PTH113
+    return list(dict.fromkeys([*names, *paths]))
