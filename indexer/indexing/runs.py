@@ -14,6 +14,7 @@ from indexer.indexing.ingest import Run, Summary
 from indexer.indexing.prune import Lost, find_lost
 from indexer.sources import ReadOptions, Source
 from indexer.sources.folders.recorded import record
+from indexer.sources.folders.source import by_one_name, root_of
 from indexer.stores.reading.store import Writer
 
 
@@ -58,9 +59,9 @@ def index_sources(
     runs: list[Run] = []
     summary = Summary()
     for options, sources in groups:
-        _remember(index, writer, sources, options)
+        named = _remember(index, writer, sources, options)
         runs.append(Run(index, writer, options))
-        summary += runs[-1].feed(sources)
+        summary += runs[-1].feed(named)
     # Only now, because a document that one group has lost may be in the sources of a later group.
     with index.store.snapshot() as snapshot:
         lost = find_lost(snapshot, [run.seen for run in runs])
@@ -79,12 +80,14 @@ def index_sources(
         return Outcome(summary, pruned, lost, refused, tuple(notes), snapshot.documents, snapshot.passages)
 
 
-def _remember(index: IndexCore, writer: Writer, sources: Sequence[Source], options: ReadOptions) -> None:
-    """Record the sources, so that `likewise update` reads them again."""
+def _remember(index: IndexCore, writer: Writer, sources: Sequence[Source], options: ReadOptions) -> list[Source]:
+    """Record the sources, so that `likewise update` reads them again; return them by the names that are recorded."""
     with index.store.snapshot() as snapshot:
         earlier = snapshot.settings.sources
-    if (remembered := tuple(record(earlier, sources, options))) != earlier:
+    named = by_one_name(sources, [root_of(source.argument) for source in earlier])
+    if (remembered := tuple(record(earlier, named, options))) != earlier:
         writer.change(lambda settings: replace(settings, sources=remembered))
+    return named
 
 
 def after_embedding(index: IndexCore, writer: Writer) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import takewhile
 
@@ -26,10 +26,11 @@ class Source:
     Attributes:
         argument: as the user gave it.
         root: absolute path of the file or folder (of a glob, the folder before its wildcards), "-" for stdin.
+        pattern: the rest of a glob; empty for other arguments.
     """
 
     def __init__(self, argument: str, root: str, pattern: str, options: ReadOptions, is_index: IsIndex) -> None:
-        self.argument, self.root, self._is_index = argument, root, is_index
+        self.argument, self.root, self.pattern, self._is_index = argument, root, pattern, is_index
         parts = takewhile(lambda part: part != "**", pattern.split("/"))
         self._parts = [parse_glob("/" + part) for part in parts if part]
         self._pattern = Globs(["/" + pattern]) if pattern else None
@@ -61,6 +62,16 @@ class Source:
         if messages is None:
             return [file]
         return [messages[file]] if file in messages else [file, *gone_message_paths(file)]
+
+    def take_name(self, names: Mapping[str, str]) -> None:
+        """Name the root as below the first file or folder of `names` that really holds it, given with its real path."""
+        real = os.path.realpath(self.root)
+        for name, folder in names.items():
+            if self.root not in names and (real == folder or real.startswith(folder.rstrip(os.sep) + os.sep)):
+                root = name + real[len(folder) :]
+                if root != self.root:
+                    self.root, self.argument = root, os.sep.join(filter(None, (root, self.pattern)))
+                return
 
     def files(self, *, claim: bool = False) -> Iterator[WalkedFile]:
         """Yield the files to read and the files left out, except files that other SOURCEs of the run read.
@@ -160,11 +171,30 @@ def open_sources(arguments: Sequence[str], options: ReadOptions, is_index: IsInd
         raise SourceError(
             f"no such file or folder, and no file that matches: {named}; nothing was read, check the path"
         )
-    claimed = frozenset(root for root, pattern in sources if not pattern)
-    files_read: set[str] | None = set() if globs and len(sources) > 1 else None
-    for source in sources.values():
-        source._claimed, source._files_read = claimed - {source.root}, files_read
-    return list(sources.values())
+    opened = by_one_name(sources.values())
+    files_read: set[str] | None = set() if globs and len(opened) > 1 else None
+    for source in opened:
+        source._files_read = files_read
+    return opened
+
+
+def by_one_name(sources: Iterable[Source], known: Iterable[str] = ()) -> list[Source]:
+    """Return the sources, each once: what is reached by two names, through a link, has the name that was given first.
+
+    Args:
+        known: roots of sources that were given before.
+    """
+    names = {root: os.path.realpath(root) for root in known if root != STDIN}
+    named: dict[tuple[str, str], Source] = {}
+    for source in sources:
+        if source.root != STDIN:
+            source.take_name(names)
+            names.setdefault(source.root, os.path.realpath(source.root))
+        named.setdefault((source.root, source.pattern), source)
+    claimed = frozenset(path for root, pattern in named if not pattern for path in (root, names.get(root, root)))
+    for source in named.values():
+        source._claimed = claimed - {source.root}
+    return list(named.values())
 
 
 def root_of(argument: str) -> str:

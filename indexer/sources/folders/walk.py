@@ -166,7 +166,7 @@ class Walk:
             below: list[tuple[str, str, Ignores | None]] = []
             for entry in entries:
                 path, name = entry.path, entry.name
-                if path in self.claimed:
+                if path in self.claimed or real + os.sep + name in self.claimed:
                     continue
                 is_folder, is_link = entry.is_dir(follow_symlinks=False), entry.is_symlink()
                 if not self.belongs(path, is_folder) and not (is_link and self.leads_to_folder(path)):

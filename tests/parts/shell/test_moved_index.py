@@ -178,3 +178,17 @@ def test_a_killed_writer_leaves_one_of_both_states(
     assert killed.returncode == -9
     assert uris(new / ".likewise") == uris_in(new, project.parent / "far.txt")
     assert counts(likewise("index", ".", "--json")) == [0, 4, 0, 0, 0]
+
+
+def test_a_folder_with_two_names_is_one_source(likewise: Callable[..., Any], project: Path) -> None:
+    far, link = project.parent / "far.txt", project.parent / "link"
+    link.symlink_to(project)
+    before = uris_in(project, far)
+    assert counts(likewise("index", ".likewise", link, "--json"))[:2] == [0, 4]
+    assert counts(likewise("index", ".likewise", link / "docs", link / "moon.txt", "--json"))[:2] == [0, 4]
+    assert uris(project / ".likewise") == before
+    assert str(link) not in "".join(likewise("status", "--json").succeeded().json["sources"])
+    likewise("index", "linked.index", link / "docs", project, project / "docs" / "bread.md").succeeded()
+    inside = [str(link / "docs" / name) for name in ("bread.md", "records.jsonl:1")]
+    assert uris(project / "linked.index") == sorted([*inside, "x7", str(project / "moon.txt")])
+    assert counts(likewise("update", "linked.index", "--json"))[:2] == [0, 4]
