@@ -8,7 +8,7 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
-from itertools import chain, groupby, islice
+from itertools import chain, groupby
 from operator import attrgetter
 
 from indexer.errors import BadInput, IndexDamaged, count_of
@@ -65,10 +65,7 @@ class Summary:
 
 
 NAMED_SKIPS = 3
-"""Maximum skipped files and records that a run names."""
-
-_NAMED_PAIRS = 3
-"""Maximum pairs of files with the same ids that a run names."""
+"""Maximum skipped files and records, and files with the same ids, that a run names."""
 
 
 @dataclass(slots=True)
@@ -150,7 +147,7 @@ class Seen:
         counts: number of duplicates, of nameless records, and of passages that were embedded.
         reasons: number of failures, by reason.
         skipped: the first new files and records that were skipped.
-        joined: the first uri of each two files that have the same uris by a member that the user has named.
+        joined: files that have the same uris by a member that the user has named.
         size: bytes of the files that are documents, and characters of the records that are.
         listed: number of files so far, and their bytes, without those that could not be looked into.
         other_readers: number of files that have not changed, whose reader has.
@@ -170,7 +167,7 @@ class Seen:
     counts: Counter[str] = field(default_factory=Counter)
     reasons: Counter[Reason] = field(default_factory=Counter)
     skipped: list[tuple[str, Reason]] = field(default_factory=list)
-    joined: dict[tuple[str, str], str] = field(default_factory=dict)
+    joined: set[str] = field(default_factory=set)
     size: int = 0
     listed: tuple[int, int] = 0, 0
     other_readers: int = 0
@@ -379,15 +376,11 @@ class Run:
         """Notes on files that were read again, and the notes of the encoder and the writer, after the run."""
         n = self.seen.other_readers
         again = [f"read again because their reader has changed: {count_of(n, 'file')}"] if n else []
-        return (*again, *self._joined(), *self.seen.notes)
-
-    def _joined(self) -> Iterator[str]:
-        """Yield a note on each of the first two files whose records have replaced each other."""
-        joined = self.seen.joined
-        for (one, other), uri in islice(joined.items(), _NAMED_PAIRS):
-            yield f"{one} and {other} have the same ids, such as {uri!r}: one document per id, of the last record"
-        if len(joined) > _NAMED_PAIRS:
-            yield f"{count_of(len(joined) - _NAMED_PAIRS, 'other pair')} of files have the same ids"
+        if joined := sorted(self.seen.joined):
+            more = [count_of(n, "other file")] if (n := len(joined) - NAMED_SKIPS) > 0 else []
+            named = " and ".join([*joined[:NAMED_SKIPS], *more])
+            again.append(f"{named} have records with the same ids: one document per id, of the last record")
+        return (*again, *self.seen.notes)
 
     def feed(self, sources: Sequence[Source]) -> Summary:
         """Read the sources to their end and commit what is new. An interruption keeps what was committed."""
@@ -460,32 +453,28 @@ class Run:
         if file != STDIN and not self._options.id_field:
             if owners.get(hash(within := f"{file}#{uri}")) == file:
                 uri = within
-            while not self._may_have(entry, uri):
+            while (owner := owners.get(hash(uri), file)) != file and not self._may_take(entry, uri, owner):
                 uri = f"{file}#{uri}"
         owner = owners.setdefault(hash(uri), file)
         if owner != file and entry.document is not None:
             owners[hash(uri)] = file
             if self._options.id_field and os.path.lexists(owner):
-                self.seen.joined.setdefault((min(owner, file), max(owner, file)), uri)
+                self.seen.joined |= {owner, file}
         return entry if uri == entry.uri else entry.at(uri)
 
-    def _may_have(self, entry: Entry, uri: str) -> bool:
-        """Return whether an entry may have a uri: no other file has it, or the other's document is that of the entry.
+    def _may_take(self, entry: Entry, uri: str, owner: str) -> bool:
+        """Return whether an entry may have a uri that belongs to another file.
 
-        This is so if its file has it as its path, if it was exported from there, or if the other file no longer exists
-        or has the record, and the text is the same, as after the file was renamed.
+        It may if the stored document is its own: the path of its file, a record that was exported, or one that has
+        moved here with its text, as in a renamed file.
         """
-        file, document = entry.file, entry.document
-        owner = self._ledger.owners.get(hash(uri), file)
-        if owner == file:
-            return True
-        is_whole, is_gone = uri == file, not os.path.lexists(owner)
+        document, is_whole, is_gone = entry.document, uri == entry.file, not os.path.lexists(owner)
         if is_whole and is_gone:
             return True
         if not (is_whole or is_gone or entry.is_exported):
             return False
         stored = self._commits.document(uri)
-        if stored is None or stored.path == file:
+        if stored is None or stored.path == entry.file:
             return is_whole or is_gone
         if document is None or not is_gone:
             return stored == document
@@ -528,12 +517,11 @@ class Run:
 
     def _record(self, entry: Entry, state: LedgerState, reason: Reason) -> None:
         """Count an entry without a document and put it into the ledger."""
-        seen, batch = self.seen, self._commits.batch
+        seen, batch, ledger = self.seen, self._commits.batch, self._ledger
         seen.add(entry.file, state, reason)
-        owner = self._ledger.owners.get(hash(entry.uri))
-        if state == "skipped" and entry.uri in self._ledger.shared and owner == entry.file:
+        if state == "skipped" and entry.uri in ledger.shared and ledger.owners[hash(entry.uri)] == entry.file:
             seen.emptied.add(entry.uri)
-        is_new = entry.stamp is not None and (entry.uri != entry.file or entry.file not in self._ledger.files)
+        is_new = entry.stamp is not None and (entry.uri != entry.file or entry.file not in ledger.files)
         if state == "skipped" and is_new and len(seen.skipped) < NAMED_SKIPS:
             seen.skipped.append((entry.uri, reason))
         batch.rows.append(self._commits.row(entry, state, reason))

@@ -61,8 +61,7 @@ class Entry:
 
     def at(self, uri: str) -> Entry:
         """Return the entry with another address."""
-        document = None if self.document is None else replace(self.document, uri=uri)
-        return replace(self, uri=uri, document=document)
+        return replace(self, uri=uri, document=self.document and replace(self.document, uri=uri))
 
     def noted(self, *notes: Reason) -> Entry:
         """Return this entry with these notes too."""

@@ -156,7 +156,7 @@ def test_a_record_without_a_text_keeps_its_id_too(index: Index, tmp_path: Path) 
 
 def test_only_a_named_id_joins_files_and_the_files_are_named(index: Index, tables: Path) -> None:
     files = f"{tables}/b.csv and {tables}/c.csv"
-    joined = f"{files} have the same ids, such as '1': one document per id, of the last record"
+    joined = f"{files} have records with the same ids: one document per id, of the last record"
     for _ in range(2):
         assert run_with_notes(index, tables, id_field="id", rehash=True)[1] == [joined]
     assert texts(index) == {"1": "anchor", "2": "rope"}

@@ -367,7 +367,7 @@ def test_records_of_two_tables_with_one_named_id_are_counted_in_every_run(
     tables.mkdir()
     for name in ("a", "b"):
         write(tables / f"{name}.csv", "id,word\n" + "".join(f"{number},{name}{number}\n" for number in range(3)))
-    joined = f"{tables / 'a.csv'} and {tables / 'b.csv'} have the same ids, such as '0': one document per id"
+    joined = f"{tables / 'a.csv'} and {tables / 'b.csv'} have records with the same ids: one document per id"
     for options, expected in (
         (BY_ID, {"indexed": 3, "skipped": 3}),
         ((), {"unchanged": 3, "skipped": 3}),
