@@ -36,6 +36,7 @@ from likewise.readers.formats.html_arrangement import (
     move_readings,
     open_hidden_blocks,
     pieces,
+    separate,
     show_attributes,
     show_shadow_roots,
     words_in,
@@ -43,6 +44,7 @@ from likewise.readers.formats.html_arrangement import (
 
 _CHARSET = re.compile(rb"<meta[^>]+?charset\s*=\s*[\"']?([-\w.:]+)|<\?xml[^>]+?encoding=[\"']([-\w.]+)", re.IGNORECASE)
 _ENDS = re.compile("</(?:body|html)\\s*>", re.IGNORECASE)
+_PREFIX = re.compile("xmlns:([-\\w]+)=[\"']http://www.w3.org/1999/xhtml[\"']")
 _CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 _LINES = {"dd", "dt", "li", "option", "text", "tr"}  # these have one newline before them, not a blank line
 _GROUPS = {"dir", "dl", "menu", "ol", "table", "ul"}  # a blank line is before the first line of these
@@ -132,6 +134,8 @@ def parse(page: str) -> Any:
     page = _ENDS.sub(" ", page).replace("\0", "")  # browsers show what follows the end of the body
     if page.lstrip("\ufeff \r\n").startswith("<?xml"):
         page = _CDATA.sub(lambda section: escape(section[1]), page)
+    if (prefix := _PREFIX.search(page)) is not None:
+        page = re.sub(f"(</?){prefix[1]}:", r"\1", page)
     try:
         tree = html.document_fromstring(page.encode("utf-8", errors="replace"), parser=parser)
     except etree.ParserError:  # nothing but comments
@@ -153,6 +157,7 @@ def write_body(tree: Any, into: Assembly) -> Written:
     body = tree.find(".//body")
     body = tree if body is None else body
     _show_frames(body)
+    separate(body)
     show_attributes(body)
     show_shadow_roots(body)
     open_hidden_blocks(body)

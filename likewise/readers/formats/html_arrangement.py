@@ -37,10 +37,20 @@ _OPENERS = {*HEADINGS, "button", "dt", "label", "summary"}
 _OPENING_ROLES = {"button", "heading", "tab"}
 _TYPED = {"date", "datetime-local", "email", "month", "number", "search", "tel", "text", "time", "url", "week"}
 """Types of fields whose value is a text that a person reads."""
+_PLACED = {"x", "y", "dy"}
 _SIGN_LENGTH = 2
 """Maximum characters of a picture's alternative text that is read within a line."""
 _AFTER_BASE = re.compile("[\u3041-\u309f\\s]*")
 """The end of a word whose beginning has a reading, such as the last two letters of 食べる."""
+
+
+def separate(body: Any) -> None:
+    """Put a blank or a slash between words that a browser draws apart: in fractions, matrices and lines of drawings."""
+    for element in body.iter("mfrac", "mtd", "mtr", "tspan"):
+        if element.tag == "mfrac" and len(element):
+            element[0].tail = " / "
+        elif element.tag != "mfrac" and (element.tag != "tspan" or not _PLACED.isdisjoint(element.keys())):
+            element.text, element.tail = f" {element.text or ''}", f" {element.tail or ''}"
 
 
 def show_attributes(body: Any) -> None:

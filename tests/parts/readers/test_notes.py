@@ -167,6 +167,10 @@ XHTML = '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><body>%
         ("<p><img alt=T>he quick fox <img alt='😀'><img alt='a long description'></p>", "The quick fox 😀"),
         ("<a href=x><img alt='Sale ends tonight'></a><img alt='Shop now'>", "Sale ends tonight\n\nShop now"),
         (XHTML % "<p><![CDATA[a < b]]></p><script>//<![CDATA[\nf()\n//]]></script>", "a < b"),
+        ("<math><mfrac><mi>profit</mi><mi>cost</mi></mfrac></math>", "profit / cost"),
+        ("<math><mtr><mtd>1</mtd><mtd>2</mtd></mtr></math>", "1 2"),
+        ("<svg><text><tspan x=0>first line</tspan><tspan dy=1>sec<tspan>ond</tspan></tspan></svg>", "first line second"),
+        ('<h:html xmlns:h="http://www.w3.org/1999/xhtml"><h:p>one</h:p><h:p>two</h:p></h:html>', "one\n\ntwo"),
         ("<p>nul\0l</p>", "null"),
     ],
 )  # fmt: skip
@@ -198,6 +202,9 @@ PLAIN = b"Content-Type: text/plain\n\nShort."
             "\nShort.",
         ),
         (mixed(b"alternative", b"Content-Type: text/watch-html\n\n<p>For a watch.</p>"), "\nFor a watch."),
+        (
+            "\nOne word, then\n-- \nAnn",
+        ),
         (b"Content-Type: text/html\n\n<img alt='Sale ends tonight'>", "\nSale ends tonight"),
     ],
 )
