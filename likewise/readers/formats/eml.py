@@ -57,6 +57,7 @@ _MAX_DEPTH = 20  # of messages within messages
 _MIN_LACKING_SHARE = 0.5
 _MIN_LACKING = 3
 """A plain text is read unless it lacks this many words of another alternative, and this share of them."""
+_CUT = re.compile(r"(?<!^--) \r?\n(?![>\r\n])", re.MULTILINE)
 _WORD = re.compile(r"\w+")
 _APPLE_COUNT = re.compile(rb"\s*(\d+)[ \t]*\r?\n")
 """First line of a message of Apple Mail (.emlx): its bytes. A list of properties follows the message."""
@@ -366,4 +367,9 @@ def _payload(part: MIMEPart) -> bytes:
 
 def _decode(part: MIMEPart) -> Decoded:
     """Return the text of a part, decoded by its charset or, if that is unknown or does not fit, like any text."""
-    return decode_labelled(_payload(part), part.get_content_charset(""))
+    label = part.get_content_charset("")
+    if not label and part.get_content_type() in _PAGES:
+        return html.decode_page(_payload(part))
+    decoded = decode_labelled(_payload(part), label)
+    is_cut = str(part.get_param("delsp", "")).lower() == "yes"  # by its program, within words too (RFC 3676)
+    return decoded._replace(text=_CUT.sub("", decoded.text)) if is_cut else decoded

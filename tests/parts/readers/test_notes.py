@@ -169,7 +169,7 @@ XHTML = '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><body>%
         (XHTML % "<p><![CDATA[a < b]]></p><script>//<![CDATA[\nf()\n//]]></script>", "a < b"),
         ("<math><mfrac><mi>profit</mi><mi>cost</mi></mfrac></math>", "profit / cost"),
         ("<math><mtr><mtd>1</mtd><mtd>2</mtd></mtr></math>", "1 2"),
-        ("<svg><text><tspan x=0>first line</tspan><tspan dy=1>sec<tspan>ond</tspan></tspan></svg>", "first line second"),
+        ("<svg><text><tspan x=0>first line</tspan><tspan dy=1>2<tspan>nd</tspan></tspan></svg>", "first line 2nd"),
         ('<h:html xmlns:h="http://www.w3.org/1999/xhtml"><h:p>one</h:p><h:p>two</h:p></h:html>', "one\n\ntwo"),
         ("<p>nul\0l</p>", "null"),
     ],
@@ -202,7 +202,9 @@ PLAIN = b"Content-Type: text/plain\n\nShort."
             "\nShort.",
         ),
         (mixed(b"alternative", b"Content-Type: text/watch-html\n\n<p>For a watch.</p>"), "\nFor a watch."),
+        ("Content-Type: text/html\n\n<meta charset=koi8-r><p>Да".encode("koi8-r"), "\nДа"),
         (
+            b"Content-Type: text/plain; format=flowed; delsp=yes\n\nOne wo \nrd,  \nthen\n-- \nAnn",
             "\nOne word, then\n-- \nAnn",
         ),
         (b"Content-Type: text/html\n\n<img alt='Sale ends tonight'>", "\nSale ends tonight"),
