@@ -126,6 +126,8 @@ class OfficePackage:
     def _relationship(self, source: str, element: Any) -> Relationship:
         kind = element.get("Type", "").rpartition("/")[2]
         target = element.get("Target", "").replace("\\", "/").partition("#")[0]
+        if kind == "subDocument":  # a part of a book in a file of its own
+            self._missing[target] = None
         if element.get("TargetMode") == "External" or kind == "hyperlink" or not target or "://" in target:
             return Relationship(kind, "")
         whole = target if target.startswith("/") else f"/{dirname(source)}/{target}"

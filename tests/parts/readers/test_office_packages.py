@@ -137,6 +137,7 @@ def test_a_strict_document(tmp_path: Path) -> None:
 
 def test_a_damaged_or_missing_part_costs_that_part(tmp_path: Path) -> None:
     related = {"r1": ("footnotes", "f.xml"), "r2": ("comments", "c.xml"), "r3": ("image", "../NULL")}
+    related["r4"] = ("subDocument", "file:///chapter2.docx")
     comments = f"<w:comments {NAMESPACES}><w:comment>{paragraph('Kept.')}</w:comment><w:comment>"
     path = word(tmp_path, paragraph("Body."), related, {"word/f.xml": "no xml", "word/c.xml": comments})
     content = docx.read(path)
@@ -144,7 +145,7 @@ def test_a_damaged_or_missing_part_costs_that_part(tmp_path: Path) -> None:
     damaged, cut_off, missing = content.unread
     assert (damaged.code, damaged.arguments[0]) == (Code.PART_DAMAGED, "word/f.xml")
     assert (cut_off.code, cut_off.arguments[0]) == (Code.PART_DAMAGED, "word/c.xml")
-    assert missing == Code.PARTS_MISSING("../NULL")
+    assert missing == Code.PARTS_MISSING("../NULL, file:///chapter2.docx")
 
 
 def test_a_member_that_does_not_unpack_costs_that_part(tmp_path: Path) -> None:
