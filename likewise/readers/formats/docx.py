@@ -57,6 +57,7 @@ class _Document:
 
     def content(self) -> Content:
         package, assembly = self._package, self._assembly
+        self._strip_hidden(self._body)
         first_heading = self._write_body()
         for kind in ("footnotes", "endnotes"):
             for part in package.related(package.main, kind):
@@ -97,6 +98,7 @@ class _Document:
     def _write_part(self, part: str, heading: str, written: set[str] | None = None) -> None:
         """Write another part as a section, unless `written` has its text; add the text to `written`."""
         root = self._package.xml(part)
+        self._strip_hidden(root)
         texts = [] if root is None else [self._block(block, part) for block in _blocks(root)]
         whole = "\n".join(texts).strip()
         if not whole or (written is not None and whole in written):
@@ -106,6 +108,15 @@ class _Document:
         self._assembly.section(heading)
         for text in texts:
             self._assembly.add(text)
+
+    def _strip_hidden(self, root: Any) -> None:
+        """Remove what is in hidden runs, and count its words."""
+        if root is None:
+            return
+        may_hide = self._styles.hiding or next(root.iter(qn("w:vanish")), None) is not None
+        for run in filter(self._styles.is_hidden, root.iter(_RUN) if may_hide else ()):
+            self._hidden_words += len(" ".join(each.text or "" for each in run.iter(*_TEXTS)).split())
+            run[:] = []
 
     def _write_chunk(self, part: str) -> None:
         """Write a part of another format that is imported into the document: HTML, RTF, MHTML, a document or text."""
@@ -168,8 +179,6 @@ class _Document:
             elif node.tag == _RUBY:
                 pieces += [self._text(base, part) for base in node.iterchildren(qn("w:rubyBase"))]
                 readings += [self._text(reading, part) for reading in node.iterchildren(qn("w:rt"))]
-            elif node.tag == _RUN and self._styles.is_hidden(node):
-                self._hidden_words += len(" ".join(each.text or "" for each in node.iter(*_TEXTS)).split())
             elif node.tag not in _OMITTED:
                 piece = _BEFORE.get(node.tag, "")
                 if node.tag in _PARAGRAPHS and pieces:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from likewise.readers.formats.office_package import qn
@@ -26,15 +27,20 @@ _MAX_WRITTEN = 780
 """Maximum number that is written in letters or signs, which become long. Word has the same bound for letters."""
 
 
+@cache
+def _path(names: str) -> str:
+    return "/".join(map(qn, names.split("/")))
+
+
 def _value(parent: Any, path: str) -> str | None:
     """Return the `w:val` of the element at a path such as "w:pPr/w:pStyle"; None without one."""
-    found = None if parent is None else parent.find("/".join(map(qn, path.split("/"))))
+    found = None if parent is None else parent.find(_path(path))
     return None if found is None else found.get(qn("w:val"))
 
 
 def _is_on(parent: Any, path: str) -> bool | None:
     """Return the value of a switch such as "w:rPr/w:vanish", which is on without a value; None without a switch."""
-    found = parent.find("/".join(map(qn, path.split("/"))))
+    found = parent.find(_path(path))
     return None if found is None else found.get(qn("w:val")) not in {"0", "false", "off"}
 
 
@@ -71,7 +77,7 @@ class Styles:
         defaults = (name for name, style in paragraphs if style.get(qn("w:default")) in {"1", "true", "on"})
         self._default = next(defaults, "")
         self._levels = {name: self._level(name) for name in self._styles}
-        self._hiding = {name for name in self._styles if self._hides(name)}
+        self.hiding = {name for name in self._styles if self._hides(name)}
 
     def __iter__(self) -> Iterator[str]:
         """Yield the ids of all styles."""
@@ -97,10 +103,10 @@ class Styles:
     def is_hidden(self, run: Any) -> bool:
         """Return whether the text of a run is hidden, by itself, its style or the style of its paragraph."""
         own = _is_on(run, "w:rPr/w:vanish")
-        if own is not None or not self._hiding:
+        if own is not None or not self.hiding:
             return bool(own)
         paragraph = next(run.iterancestors(qn("w:p")), run)
-        return not self._hiding.isdisjoint((_value(run, "w:rPr/w:rStyle"), self.of(paragraph)))
+        return not self.hiding.isdisjoint((_value(run, "w:rPr/w:rStyle"), self.of(paragraph)))
 
     def _hides(self, style_id: str) -> bool:
         switches = (_is_on(style, "w:rPr/w:vanish") for _, style in self.chain(style_id))
