@@ -70,7 +70,7 @@ class Move:
         """Return the error for documents that have new addresses already."""
         return BadInput(
             f"{self.new}: {count_of(len(uris), 'document')} of the index already at this place, such as {min(uris)}: "
-            "nothing was moved; remove them first, or leave what is at the old place to likewise update --prune"
+            "nothing was moved; remove them first"
         )
 
     def unknown(self) -> BadInput:
