@@ -15,7 +15,7 @@ MAX_COLUMN_CHARACTERS = 5_000
 """Maximum characters of the columns of a record that are searched by words, the shortest first. Each passage has them,
 so that more would take more room than the text."""
 
-_RECORDS = frozenset({"csv", "json", "jsonl", "tsv"})
+RECORD_FORMATS = frozenset({"csv", "json", "jsonl", "tsv"})
 _WORD = re.compile(r"(?<!\S)(?!\S*://|\d{4}-\d\d-\d\dT)\S*?[^\W\d_]")
 
 
@@ -35,7 +35,7 @@ def unsearched_columns(format_: str | None, metadata: Mapping[str, Any], text: s
 
 def _columns(format_: str | None, metadata: str | Mapping[str, Any]) -> tuple[list[str], dict[str, str]]:
     """Return the texts that are searched, and the names of the others by their texts."""
-    if format_ not in _RECORDS:
+    if format_ not in RECORD_FORMATS:
         return [], {}
     if isinstance(metadata, str):
         try:

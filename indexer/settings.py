@@ -150,8 +150,8 @@ class Settings:
         sources: what `likewise update` reads again.
         language_open: whether the first documents that say something about their language will decide it. Until then
             searches by words use `language`.
-        columns_searched: whether the other columns of records are searched by words (columns.py). Indexes that were
-            made before this was stored do not, so that their scores stay.
+        columns_searched: whether the other columns of records are searched by words (columns.py). The first record
+            turns it on. An index that has records without it was made before, and keeps its scores.
     """
 
     dimensions: int
@@ -166,7 +166,7 @@ class Settings:
     map: MapRecord | None = None
     sources: tuple[RecordedSource, ...] = ()
     language_open: bool = False
-    columns_searched: bool = True
+    columns_searched: bool = False
 
     @property
     def meaning(self) -> Meaning:

@@ -203,7 +203,7 @@ class TextStatistics:
     Attributes:
         texts: how many texts there are.
         words: how many words they have together.
-        holding: how many texts have each term, and how many have the term, in a compound, or joined.
+        holding: how many texts have each term, and how many have the term, in a compound, joined, or in a column.
     """
 
     texts: int = 0

@@ -12,6 +12,7 @@ from typing import Any
 
 from psycopg import errors, sql
 
+from indexer.columns import RECORD_FORMATS
 from indexer.errors import BadInput, Message, NotAnIndex, NotPermitted
 from indexer.ledger import STORED_LEFT_OUT, Code, notes_stored
 from indexer.records import Changes, Stamp
@@ -158,8 +159,8 @@ class Commit:
         self._lock_documents([*batch.removed, *(item.document.uri for item in documents)])
         self._remove_documents(batch.removed)
         self._run("DELETE FROM {tables}.ledger WHERE key = ANY(%s)", [schema.key_of(uri) for uri in batch.removed])
-        dimensions = settings_of(self._views.address.shown, self._setting_rows()).dimensions
-        require_matching_shapes(documents, dimensions)
+        settings = settings_of(self._views.address.shown, self._setting_rows())
+        require_matching_shapes(documents, settings.dimensions)
         keys = {item.document.uri: schema.key_of(item.document.uri) for item in documents}
         known: dict[str, Any] = {
             uri: rest
@@ -169,6 +170,10 @@ class Commit:
                 list(keys.values()),
             )
         }
+        if not settings.columns_searched and any(item.document.format in RECORD_FORMATS for item in documents):
+            formats = "SELECT 1 FROM {tables}.document WHERE format = ANY(%s) LIMIT 1"
+            if not self._run(formats, sorted(RECORD_FORMATS)):  # these are the first records
+                self._run("INSERT INTO {tables}.setting VALUES ('columns', '1') ON CONFLICT (name) DO NOTHING")
         whole = [item for item in documents if item.spans is not None]
         changes = changes_of(documents, known)
         flat = {

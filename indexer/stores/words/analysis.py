@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     import tantivy
 
 VERSION = 3
-"""Version of the rules in this file, accents.py and exact.py. A word index made with another version is rebuilt."""
+"""Version of the rules in this file, accents.py and exact.py, and of the fields of a word index. A word index made with
+another version is rebuilt."""
 
 LANGUAGES = {
     **{"ar": "arabic", "da": "danish", "de": "german", "el": "greek", "en": "english", "es": "spanish"},

@@ -3,8 +3,8 @@
 BM25 (Robertson, Zaragoza 2009) with k1 = 1.2 and b = 0.75, as tantivy computes it: lengths are rounded as in Lucene.
 tantivy's statistics also count texts that were deleted and not merged away. They are corrected here, so that scores
 depend on nothing but the texts that are alive: document frequencies by a factor on each term, the mean length by
-padding. Characters that are a word of the question, compounds that begin with one, and words that are found joined, are
-scored as in a text of mean length.
+padding. Characters that are a word of the question, compounds that begin with one, and words that are found joined or
+in a column, are scored as in a text of mean length. So a column changes the score of no word of a text.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ _MAX_TRIM_TIME_SHARE = 0.1
 _next_trim = 0.0
 
 COMPOUND_WEIGHT = 0.5
-"""Weight of a compound that begins with a word of the question (docs/languages.md has the measurement)."""
+"""Weight of a compound that begins with a word of the question (docs/languages.md has the measurement), of a word that is
+found joined, and of a word of a column."""
 
 OCCURRENCES = {1: 1.0, 2: 0.375, 4: 0.317, 8: 0.221}
 """What BM25 adds to the score of a character, in a text of mean length, when it occurs at least this often."""
@@ -93,8 +94,8 @@ _SCHEMA = (
 @dataclass(frozen=True, slots=True)
 class IndexedText:
     """A text to be found, of a document or a passage: its id, its document's id, its words (`Analysis.words`), its
-    characters that can be a word, its terms that are also written as one word (`Analysis.joined`), and its words as
-    conditions compare them, between spaces; those after a dash again, with a hyphen."""
+    characters that can be a word, its terms that are also written as one word (`Analysis.joined`) with those of its
+    columns, and its words as conditions compare them, between spaces; those after a dash again, with a hyphen."""
 
     id: int
     document: int
@@ -139,12 +140,13 @@ def _words_of(
     title: str, columns: Sequence[str], visible: str, analysis: Analysis
 ) -> tuple[list[str], list[str], list[str], str]:
     exact = " ".join([*exact_words(title), BORDER, *exact_words(visible)])
-    text = f"{title} {visible}"
+    text, beside = f"{title} {visible}", ""
     for column in columns:
         words = " ".join(exact_words(column))
         if f" {words} " not in f" {exact} ":  # a row that is a text of its own has its columns in it
-            text, exact = f"{text}\t{column}", f"{exact} {BORDER} {words}"
-    return analysis.words(text), characters(text), analysis.joined(text), " ".join([exact, *dashed_words(text)])
+            beside, exact = f"{beside}\t{column}", f"{exact} {BORDER} {words}"
+    also = [*analysis.joined(text), *analysis.stems(beside)]
+    return analysis.words(text), characters(text + beside), also, " ".join([exact, *dashed_words(text + beside)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,7 @@ class Oracle:
 
     @cache  # noqa: B019
     def bm25(self, unit: Unit, text: str) -> Mapping[int, float]:
-        texts = {place: f"{one.title} {text}" for place, (one, _, text) in enumerate(self.units[unit])}
+        texts = {place: (one.title, text) for place, (one, _, text) in enumerate(self.units[unit])}
         return Bm25(texts, self.analysis).scores(self.analysis.question_terms(text))
 
     def answer(self, query: Query, conditions: Sequence[Condition]) -> Answer:

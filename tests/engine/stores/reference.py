@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from indexer.columns import searched_columns
+from indexer.columns import RECORD_FORMATS, searched_columns
 from indexer.deadline import NEVER, Deadline
 from indexer.errors import BadInput, IndexDamaged, IndexLocked, NotAnIndex, NoWords, count_of
 from indexer.filters.dates import day_of, read_date
@@ -113,10 +113,14 @@ class CommitState:
 class Bm25:
     """BM25 (k1 = 1.2, b = 0.75) of texts by their ids, with the length of a text rounded to one byte as in Lucene."""
 
-    def __init__(self, texts: Mapping[int, str], analysis: Analysis) -> None:
-        self._counts = {id_: Counter(analysis.stems(text)) for id_, text in texts.items()}
-        self._joined = {id_: analysis.joined(text) for id_, text in texts.items()}
-        self._characters = {id_: Counter(characters(text)) for id_, text in texts.items()}
+    def __init__(self, texts: Mapping[int, tuple[str, ...]], analysis: Analysis) -> None:
+        """`texts`: title, visible text and columns of each."""
+        own = {id_: " ".join(text[:2]) for id_, text in texts.items()}
+        self._counts = {id_: Counter(analysis.stems(text)) for id_, text in own.items()}
+        self._joined = {
+            id_: {*analysis.joined(own[id_]), *analysis.stems("\t".join(text[2:]))} for id_, text in texts.items()
+        }
+        self._characters = {id_: Counter(characters("\t".join(text))) for id_, text in texts.items()}
         self._mean = sum(count.total() for count in self._counts.values()) / max(1, len(texts))
 
     def scores(self, terms: Terms) -> dict[int, float]:
@@ -201,11 +205,6 @@ def begins_with_dash(before: str, dash: str, letter: str) -> bool:
     return is_dash and letter.isalnum() and not is_inside
 
 
-def joined(title: str, visible: str, *columns: str) -> str:
-    """Return all that a text is found by."""
-    return "\t".join([f"{title} {visible}", *columns])
-
-
 def rounded_length(length: int) -> int:
     """Return a length as Lucene keeps it in a byte: exact up to 40, then with four significant bits."""
     if length <= 40:
@@ -271,10 +270,7 @@ class ReferenceSnapshot:
     @cached_property
     def _bm25(self) -> dict[Unit, Bm25]:
         """Documents, each by the id of its first passage, and passages. Both are found by their title too."""
-        return {
-            unit: Bm25({id_: joined(*text) for id_, text in texts.items()}, self._analysis)
-            for unit, texts in self._visible.items()
-        }
+        return {unit: Bm25(texts, self._analysis) for unit, texts in self._visible.items()}
 
     # documents
 
@@ -619,6 +615,9 @@ class ReferenceWriter:
         state = self._without(batch.removed)
         state = replace(state, entries=tuple((run, row) for run, row in state.entries if row.uri not in batch.removed))
         documents, last_document, last_passage = dict(state.documents), state.last_document, state.last_passage
+        has_records = any(stored.document.format in RECORD_FORMATS for stored in documents.values())
+        brings_first = not has_records and any(item.document.format in RECORD_FORMATS for item in batch.documents)
+        settings = replace(state.settings, columns_searched=state.settings.columns_searched or brings_first)
         changes: dict[str, list[str]] = {"added": [], "replaced": [], "updated": []}
         for item in batch.documents:
             uri, known = item.document.uri, documents.get(item.document.uri)
@@ -660,6 +659,7 @@ class ReferenceWriter:
             files = unread(files, entries, {item.document.uri for item in batch.documents})
         self._commit(
             documents=documents,
+            settings=settings,
             last_document=last_document,
             last_passage=last_passage,
             files={**files, **batch.finished},

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from indexer.columns import searched_columns
+from indexer.columns import RECORD_FORMATS, searched_columns
 from indexer.ledger import HELD, STORED_LEFT_OUT, Code, notes_stored
 from indexer.records import UNREAD, Changes, Stamp
 from indexer.settings import Settings
@@ -211,7 +211,8 @@ class Catalog:
             changes = changes_of(documents, known)
             for uri in changes.replaced:
                 erase_passages(db.conn, known[uri])
-            _renew_columns(db, documents, known)
+            if _searches_columns(db, documents):
+                _renew_columns(db, documents, known)
             filter_sql.erase(db.conn, known.values())
             ids = write_documents(db.conn, documents, known)
             write_passages(db.conn, documents, ids)
@@ -391,10 +392,21 @@ def _mark_gone(db: Database, files: Iterable[str], run: int) -> None:
     db.conn.executemany(f"UPDATE ledger SET state = 'gone' WHERE {stale}", pairs)
 
 
+def _searches_columns(db: Database, documents: Sequence[EmbeddedDocument]) -> bool:
+    """Return `Settings.columns_searched`, and turn it on for the first records."""
+    if db.execute("SELECT 1 FROM setting WHERE name = 'columns'").fetchone() is not None:
+        return True
+    if not any(item.document.format in RECORD_FORMATS for item in documents):
+        return False
+    formats = "SELECT 1 FROM document WHERE format IN (SELECT value FROM json_each(?)) LIMIT 1"
+    is_first = db.execute(formats, (json.dumps(sorted(RECORD_FORMATS)),)).fetchone() is None
+    if is_first:
+        _set(db, {"columns": "1"})
+    return is_first
+
+
 def _renew_columns(db: Database, documents: Sequence[EmbeddedDocument], known: Mapping[str, int]) -> None:
     """Give the passages of a document new ids if its metadata alone is written and changes the words it is found by."""
-    if db.execute("SELECT 1 FROM setting WHERE name = 'columns'").fetchone() is None:
-        return
     for document in (item.document for item in documents if item.spans is None):
         id_ = known[document.uri]
         stored = db.execute("SELECT format, metadata FROM document WHERE id = ?", (id_,)).fetchone()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -92,9 +91,19 @@ def test_a_column_that_changes_is_found_by_its_new_words(store: Store) -> None:
     assert found(store, "silver") == []
 
 
-def test_an_index_made_before_columns_were_searched_stays_so(make: Callable[..., Store]) -> None:
-    store = make(replace(SETTINGS, columns_searched=False))
+def test_the_first_record_decides_that_columns_are_searched(store: Store) -> None:
+    put(store, doc("page", "a page on tin", format="html", metadata={"keywords": "copper"}))
+    with store.snapshot() as snapshot:
+        assert not snapshot.settings.columns_searched
+    put(store, doc(**KETTLE, metadata=COPPER))
+    with store.snapshot() as snapshot:
+        assert snapshot.settings.columns_searched
+    assert found(store, "copper") == ["kettle"]
+
+
+def test_an_index_with_records_of_before_keeps_its_words(store: Store) -> None:
     fill(store)
-    assert found(store, "copper") == ["row"]
-    put(store, row_of(**KETTLE, metadata={**COPPER, "colour": "silver"}))
-    assert found(store, "silver") == []
+    with store.writer() as writer:
+        writer.change(lambda settings: replace(settings, columns_searched=False))
+    put(store, doc("new", "a ladle", format="csv", metadata={"colour": "copper"}), row_of(**KETTLE, metadata={}))
+    assert "new" not in found(store, "copper")
