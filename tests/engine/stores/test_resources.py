@@ -151,9 +151,9 @@ def test_views_that_overlap_open_one_connection_for_each_thread_however_low_the_
 ) -> None:
     opened, real = list[Path](), views.open_catalog
 
-    def counted(catalog: Path, mode: str) -> sqlite3.Connection:
+    def counted(catalog: Path, mode: str, folder: Path) -> sqlite3.Connection:
         opened.append(catalog.parent)
-        return real(catalog, mode)
+        return real(catalog, mode, folder)
 
     monkeypatch.setattr(connections, "_MAX_IDLE_DESCRIPTORS", 12)
     monkeypatch.setattr(views, "open_catalog", counted)
