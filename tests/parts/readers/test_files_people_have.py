@@ -5,8 +5,10 @@ The same kinds are made in the tests of the readers; here are the files as progr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,17 +77,23 @@ TITLES = {
     "upr.rtf": "東京",
 }
 NOTES = {
-    "embedded.docx": "1 file inside it is not read (Microsoft_Excel_Worksheet.xlsx): save it next to it",
+    "embedded.docx": "without the text of 1 file inside it (Microsoft_Excel_Worksheet.xlsx): save it next to this file",
     "mac-long.txt": "encoding guessed: mac-roman (bytes beyond ASCII: 36): save it as UTF-8 if its text looks wrong",
     "mixed.txt": "encoding guessed: cp1252 (bytes beyond ASCII: 2): save it as UTF-8 if its text looks wrong",
     "null-rel.docx": "parts that it refers to are not in it (../NULL)",
 }
 RECORDS = {
     "lines.json": [("1", "", "The otter builds no dam."), ("2", "", "The beaver does.")],
-    "nul.csv": [],
-    "sep.csv": [],
+    "nul.csv": [("nul.csv:2", "", "name: Ann\ncity: Rome"), ("nul.csv:3", "", "name: Bob\ncity: Oslo")],
+    "sep.csv": [
+        ("sep.csv:3", "", "name: Ann\ncity: Rome\nnote: likes tea"),
+        ("sep.csv:4", "", "name: Bob\ncity: Oslo\nnote: likes rye bread"),
+    ],
     "texts.csv": [("texts.csv:2", "", "boils quickly"), ("texts.csv:3", "", "heavy lid")],
-    "title-only.jsonl": [],
+    "title-only.jsonl": [
+        ("a", "Grain prices soared in the port", "Grain prices soared in the port"),
+        ("b", "Second", "Body here."),
+    ],
 }
 
 
@@ -102,3 +110,23 @@ def test_text_title_and_notes_of_a_file(name: str, collect: Callable[..., list[E
 def test_records_of_a_file(name: str, collect: Callable[..., list[Entry]], evaluation_data: Path) -> None:
     documents = [entry.document for entry in collect(evaluation_data / "files" / name) if entry.document]
     assert [(Path(one.uri).name, one.title, one.text) for one in documents] == RECORDS[name]
+
+
+@pytest.mark.needs("shell")
+def test_what_people_ask_finds_the_file_that_has_it(likewise: Any, evaluation_data: Path, tmp_path: Path) -> None:
+    files, x = evaluation_data / "files", tmp_path / "x.index"
+    said = likewise("index", x, files / "two-tables", "--json").succeeded()
+    assert (said.json["indexed"], said.json["seen"]) == (4, 4)
+    likewise("index", x, files).succeeded()
+
+    def found(question: str) -> list[str]:
+        hits = likewise("search", x, question, "--mode", "words", "-k", "4", "--json").succeeded().json["hits"]
+        return [name for hit in hits if (name := Path(hit["uri"]).name) != "README.md"]
+
+    assert found("北京") == found("上海") == ["cjk-wrapped.txt"]
+    assert sorted(found("東京")) == ["ruby.docx", "ruby.html", "upr.rtf"]
+    assert found("email") == found("database") == ["zwsp.txt"]
+    assert "texts.csv:2" in found("copper")
+    assert found("grain prices")[0] == "a"
+    shown = likewise("search", x, "what does tar -xzf do", "--mode", "words").succeeded().out
+    assert re.findall(r"(\w+\.md):", shown)[0] == "tar.md"
