@@ -130,7 +130,7 @@ class Oracle:
         unit: Unit = "passage" if query.passages else "document"
         units, keep = self.units[unit], FILTERS[query.where]  # type: ignore[index]
         left = [
-            number for number, (one, _, text) in enumerate(units) if keep(one) and meets(one.title, text, conditions)
+            number for number, (one, _, text) in enumerate(units) if keep(one) and meets((one.title, text), conditions)
         ]
         scores, shown = self._scores(query, unit, left, conditions)
         # After scoring: examples count where hybrid mode weighs words, and are no hits.
@@ -175,7 +175,7 @@ class Oracle:
 
             def best(row: int) -> tuple[bool, float, int]:
                 one, _, own = of_passages[row]
-                return not asks and meets(one.title, own, conditions), alone.get(row, 0.0), -row
+                return not asks and meets((one.title, own), conditions), alone.get(row, 0.0), -row
 
             return scores, {number: max(units[number][1], key=best) for number in scores}
         cosines = self.vectors @ self._vector(query)

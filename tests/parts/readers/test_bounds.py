@@ -72,7 +72,7 @@ def broken_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[.
         )
         monkeypatch.setenv("PYTHONPATH", str(hook.parent))
         path = tmp_path / f"a.{extension}"
-        path.write_bytes(b"%PDF-1.4")
+        path.write_bytes(b"%PDF-1.4" if reader == "pdf" else b"words")
         return path
 
     yield make
