@@ -46,37 +46,48 @@ def get(element: Any, name: str) -> str:
 _H, _P, _LIST, _ITEM, _NUMBER = map(tag, ("text:h", "text:p", "text:list", "text:list-item", "text:number"))
 
 
+def _styles(*parts: Any) -> list[Any]:
+    return [style for part in parts if part is not None for style in part.iterfind(".//style:style", NAMES)]
+
+
+def _based_on(names: set[str], styles: Sequence[Any]) -> set[str]:
+    """Return these names of styles, and those of the styles that are based on them."""
+    parents = {get(style, "style:name"): get(style, "style:parent-style-name") for style in styles}
+    while more := {name for name, parent in parents.items() if parent in names} - names:
+        names = names | more
+    return names
+
+
+def _with(styles: Sequence[Any], name: str, value: str) -> set[str]:
+    """Return the names of styles with a property."""
+    return {get(style, "style:name") for style in styles for each in style if get(each, name) == value}
+
+
 def title_styles(*parts: Any) -> set[str]:
     """Return the names of the styles of titles: "Title", and the styles based on it."""
-    styles = (style for part in parts if part is not None for style in part.iterfind(".//style:style", NAMES))
-    parents = {get(style, "style:name"): get(style, "style:parent-style-name") for style in styles}
-    names = {"Title"}
-    while more := {name for name, parent in parents.items() if parent in names} - names:
-        names |= more
-    return names
+    return _based_on({"Title"}, _styles(*parts))
 
 
 def hidden(elements: Sequence[Any], *parts: Any) -> list[int]:
     """Return the numbers of the sheets or slides that their styles hide."""
-    properties = (each for part in parts if part is not None for each in part.iterfind(".//style:style/*", NAMES))
-    hiding = {
-        get(each.getparent(), "style:name")
-        for each in properties
-        if get(each, "table:display") == "false" or get(each, "presentation:visibility") == "hidden"
-    }
+    styles = _styles(*parts)
+    hiding = _with(styles, "table:display", "false") | _with(styles, "presentation:visibility", "hidden")
     names = ((get(each, "table:style-name") or get(each, "draw:style-name")) for each in elements)
     return [number for number, name in enumerate(names, 1) if name in hiding]
 
 
 def strip_hidden(body: Any, *parts: Any) -> int:
     """Remove hidden sections, and words that their styles hide; return the number of words."""
-    properties = (each for part in parts if part is not None for each in part.iterfind(".//style:style/*", NAMES))
-    hiding = {get(each.getparent(), "style:name") for each in properties if get(each, "text:display") == "none"}
+    styles = _styles(*parts)
+    showing = _with(styles, "text:display", "true")
+    others = [style for style in styles if get(style, "style:name") not in showing]
+    hiding = _based_on(_with(styles, "text:display", "none"), others)
     words = 0
     for element in list(body.iter(*map(tag, ("text:section", "text:span", "text:p", "text:h")))):
         if get(element, "text:display") == "none" or get(element, "text:style-name") in hiding:
             words += len(" ".join(element.itertext()).split())
-            element[:], element.text = [], None
+            for inner in list(element.iter("*")):
+                inner[:], inner.text = [], None
     return words
 
 

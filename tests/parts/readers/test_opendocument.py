@@ -392,12 +392,15 @@ def test_numbers_of_headings_and_of_levels_with_words(tmp_path: Path, collect: C
 def test_what_is_hidden_is_noted(tmp_path: Path, collect: Collect) -> None:
     styles = (
         '<style:style style:name="H"><style:text-properties text:display="none"/></style:style>'
+        '<style:style style:name="I" style:parent-style-name="H"/><style:style style:name="S" '
+        'style:parent-style-name="H"><style:text-properties text:display="true"/></style:style>'
         '<style:style style:name="T"><style:table-properties table:display="false"/></style:style>'
         '<style:style style:name="D"><style:drawing-page-properties presentation:visibility="hidden"/></style:style>'
     )
     text = (
         '<text:p>Seen <text:span text:style-name="H">not this</text:span>too.</text:p><text:p text:style-name="H">Nor'
-        '</text:p><text:section text:display="none"><text:p>a section</text:p></text:section>'
+        '</text:p><text:section text:display="none"><text:p>a <text:span text:style-name="H">section</text:span>'
+        '</text:p></text:section><text:p text:style-name="I">nor this</text:p><text:p text:style-name="S">And</text:p>'
     )
     row = "<table:table-row {}><table:table-cell><text:p>{}</text:p></table:table-cell></table:table-row>".format
     rows = row("", "a") + row('table:visibility="filter"', "b")
@@ -419,7 +422,7 @@ def test_what_is_hidden_is_noted(tmp_path: Path, collect: Collect) -> None:
         assert entry.document is not None
         read.append((entry.document.text, *entry.notes))
     assert read == [
-        ("Seen too.", Code.HIDDEN_PARTS("5 words", "left out")),
+        ("Seen too.\n\nAnd", Code.HIDDEN_PARTS("7 words", "left out")),
         ("a\nb", Code.HIDDEN_PARTS("1 sheet (2), 1 cell", "read too")),
         ("Deck\n\nAcme Inc.", Code.HIDDEN_PARTS("1 slide (1)", "read too")),
     ]
