@@ -52,7 +52,7 @@ _REJECTING = frozenset({400, 413, 422})
 _TOO_LONG = re.compile(
     r"(?=.*\b(?:input|inputs|text|prompt|request|tokens|length|context (?:size|window)|batch size)\b)"
     r"(?=.*(?:too (?:large|long|big|many)|exceed|larger|longer|maximum|less than|overflow))"
-    r"(?!.*(?:memory|deadline|time|quota|rate|requests))",
+    r"(?!.*\b(?:memory|deadline|time|quota|rate|requests))",
     re.IGNORECASE,
 )
 """Explanations of an internal error (500) that name the length of a text. llama.cpp and Ollama refuse long texts so."""

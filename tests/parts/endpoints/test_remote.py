@@ -255,6 +255,7 @@ REFUSALS = {
     "input (900 tokens) is larger than the max context size (512 tokens). skipping": 500,
     "the request exceeds the available context size. try increasing the context size": 500,
     "the input length exceeds the context length": 500,
+    "RuntimeError: failed to generate embedding: input length exceeds the context length": 500,
     "Input validation error: `inputs` must have less than 512 tokens. Given: 900": 422,
     "inputs must have less than 512 tokens. Given: 900": 413,
     "This model's maximum context length is 512 tokens, however you requested 900": 400,
