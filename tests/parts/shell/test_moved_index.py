@@ -147,6 +147,19 @@ def test_an_index_that_moves_without_its_files_keeps_their_addresses(
     assert uris(project / "again.index") == uris_in(project, far)
 
 
+def test_an_index_that_moves_from_one_of_its_projects_to_the_other_keeps_both(
+    likewise: Callable[..., Any], project: Path
+) -> None:
+    twin = project.parent / "twin"
+    shutil.copytree(project / "docs", twin / "docs")
+    likewise("index", "both.index", project / "docs" / "bread.md", twin / "docs" / "bread.md").succeeded()
+    both = [str(folder / "docs" / "bread.md") for folder in (project, twin)]
+    (project / "both.index").rename(twin / "both.index")
+    assert uris(twin / "both.index") == both
+    likewise("remove", twin / "both.index", both[1]).succeeded()
+    assert uris(twin / "both.index") == both[:1]
+
+
 def test_a_copy_of_a_moved_index_has_the_new_addresses(
     likewise: Callable[..., Any], project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

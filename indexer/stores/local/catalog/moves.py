@@ -9,6 +9,7 @@ hashes that cover a path.
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 from contextlib import suppress
@@ -69,7 +70,8 @@ def is_at(folder: Path, home: str) -> bool:
 def find_move(connection: sqlite3.Connection, folder: Path) -> Move | None:
     """Return how an index and its files have moved together; None if they have not.
 
-    If the index alone was moved or copied, its files are where they were, and are not found where it is now.
+    If the index alone was moved or copied, its files are where they were, and are not found where it is now, or are
+    other files that it has already.
     """
     home = recorded_home(connection)
     if home is None or is_at(folder, home):
@@ -77,7 +79,11 @@ def find_move(connection: sqlite3.Connection, folder: Path) -> Move | None:
     move = Move(home.rstrip(os.sep), home_of(folder).rstrip(os.sep))
     below = "SELECT path FROM main.file WHERE path >= ? || '/' AND path < ? || '0' LIMIT ?"
     paths = [path for (path,) in connection.execute(below, (move.old, move.old, _SAMPLE_FILES))]
-    found = sum(os.path.lexists(move.place(path)) for path in paths)
+    places = list(map(move.place, paths))
+    recorded = "SELECT path FROM main.file WHERE path IN (SELECT value FROM json_each(?))"
+    if any(move.place(path) == path for (path,) in connection.execute(recorded, (json.dumps(places),))):
+        return None
+    found = sum(map(os.path.lexists, places))
     return move if found and found >= sum(map(os.path.lexists, paths)) else None
 
 
