@@ -105,8 +105,9 @@ class QuestionWords:
         return visible_places(text, start, format_, self._spans)
 
     def are_all_in(self, text: str) -> bool:
-        """Return whether a text holds every term of the question, and there is one."""
-        terms, _ = self._terms
+        """Return whether a text holds every term of the question, and there is one. What the question joins is in it
+        in parts."""
+        terms = self._terms[0].difference(self._analysis.joined(self._question))
         return bool(terms) and terms <= {*self._analysis.stems(text), *characters(text), *self._analysis.joined(text)}
 
     def _matching(self, words: set[str]) -> set[str]:

@@ -77,6 +77,17 @@ def test_the_question_is_analysed_once_for_all_passages(monkeypatch: pytest.Monk
     assert asked == ["moons"]
 
 
+@pytest.mark.parametrize(
+    ("question", "text", "holds"),
+    [
+        *(("covid-19", "COVID 19 in schools", True), ("covid-19", "Covid-19", True), ("covid-19", "covid", False)),
+        *(("wifi", "Wi-Fi", True), ("1000000 stars", "1,000,000 star", True)),
+    ],
+)
+def test_a_text_holds_a_question_that_is_joined_there_or_in_the_question(question: str, text: str, holds: bool) -> None:
+    assert QuestionWords(Analysis("en"), question).are_all_in(text) is holds
+
+
 def test_a_full_vocabulary_is_replaced_and_an_answer_keeps_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(marks, "_VOCABULARY_WORDS", 2)
     monkeypatch.setattr(marks, "_vocabularies", {})
