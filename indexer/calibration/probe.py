@@ -29,10 +29,7 @@ MAX_PSEUDO_QUESTIONS = 200
 
 
 def probe(
-    passages: Sequence[Passage],
-    vectors: Vector,
-    encoder: Encoder,
-    terms: Callable[[str], Sequence[str]],
+    passages: Sequence[Passage], vectors: Vector, encoder: Encoder, terms: Callable[[str], Sequence[str]]
 ) -> Probed:
     """Ask pseudo-questions of a sample of an index.
 

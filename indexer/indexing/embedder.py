@@ -48,13 +48,7 @@ class Embedder:
         notes: what its user should know, such as a runtime that cannot be used.
     """
 
-    def __init__(
-        self,
-        recipe: Recipe,
-        passages: PassageSettings,
-        *,
-        runtime: Runtime | None = None,
-    ) -> None:
+    def __init__(self, recipe: Recipe, passages: PassageSettings, *, runtime: Runtime | None = None) -> None:
         """Take the recipe and the passage settings of an index: `index.recipe` and `index.passage_settings`.
 
         Args:

@@ -207,12 +207,7 @@ class _Prefixes:
 
 
 def _spans(
-    document: Document,
-    tokens: NDArray[np.int32],
-    room: int,
-    overlap: int,
-    overhead: int,
-    prefixes: _Prefixes,
+    document: Document, tokens: NDArray[np.int32], room: int, overlap: int, overhead: int, prefixes: _Prefixes
 ) -> Iterator[Span]:
     tokens, gaps = _embedded(tokens, left_out_ranges(document.text, document.format))
     starts, ends = tokens[:, 0], tokens[:, 1]

@@ -70,10 +70,7 @@ class LikewiseVectorStore(BasePydanticVectorStore):
     _searcher: Searcher = PrivateAttr()
 
     def __init__(
-        self,
-        address: str | PathLike[str] | None = None,
-        stores_text: bool = True,
-        is_embedding_query: bool = True,
+        self, address: str | PathLike[str] | None = None, stores_text: bool = True, is_embedding_query: bool = True
     ) -> None:
         """Open or create an index.
 

@@ -73,10 +73,7 @@ class Followed:
 
 
 def follow(
-    main: Store,
-    other: IndexCore,
-    writer: Writer,
-    left_out: Mapping[str, bytes] = MappingProxyType({}),
+    main: Store, other: IndexCore, writer: Writer, left_out: Mapping[str, bytes] = MappingProxyType({})
 ) -> Followed:
     """Bring `other` up to `main`. Others may write to `main` at the same time. Load the model only to embed something.
 

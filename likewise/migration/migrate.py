@@ -70,11 +70,7 @@ def _tokens(settings: Settings) -> int:
 
 
 def open_next(
-    main: IndexCore,
-    settings: Settings,
-    encoder: Encoder,
-    *,
-    disk: Callable[[int, int | None], None],
+    main: IndexCore, settings: Settings, encoder: Encoder, *, disk: Callable[[int, int | None], None]
 ) -> IndexCore:
     """Open the index that will replace `main`, or make it.
 
@@ -183,10 +179,7 @@ def still_there(main: IndexCore, other: IndexCore, slot: SideSlot = "next") -> I
 
 
 def switch(
-    main: IndexCore,
-    other: IndexCore,
-    left_out: Mapping[str, bytes] = MappingProxyType({}),
-    slot: SideSlot = "next",
+    main: IndexCore, other: IndexCore, left_out: Mapping[str, bytes] = MappingProxyType({}), slot: SideSlot = "next"
 ) -> Followed:
     """Follow the last changes and replace `main` by `other`, in one commit. Close both afterwards.
 

@@ -213,9 +213,7 @@ class Commit:
         """Write the rows of new and known documents; return the ids of the new ones by uri."""
         fresh = [item.document.uri for item in documents if item.document.uri not in ids]
         numbers = self._run(
-            "SELECT nextval(%s::regclass) FROM generate_series(1, %s)",
-            f"{self._tables}.document_id",
-            len(fresh),
+            "SELECT nextval(%s::regclass) FROM generate_series(1, %s)", f"{self._tables}.document_id", len(fresh)
         )
         new = dict(zip(fresh, (number for (number,) in numbers), strict=True))
         columns = (*MEMBERS, "row_hash", "text", "raw", "sections")
@@ -275,9 +273,7 @@ class Commit:
             return
         binaries = to_binary([row.blob for row in rows])
         numbers = self._run(
-            "SELECT nextval(%s::regclass) FROM generate_series(1, %s)",
-            f"{self._tables}.passage_id",
-            len(rows),
+            "SELECT nextval(%s::regclass) FROM generate_series(1, %s)", f"{self._tables}.passage_id", len(rows)
         )
         names = "id, document_id, start, stop, line, heading, page, checksum, vector"
         command = schema.statement(f"COPY {{tables}}.passage ({names}) FROM STDIN (FORMAT BINARY)", self._tables)

@@ -25,12 +25,7 @@ from likewise.postgres.citus import shard_count, shards_for
 from likewise.postgres.connections import DeadlineConnection, connect, translated
 from likewise.postgres.grants import take_over_grants
 from likewise.postgres.leftovers import hold, note_of, tables_size, unfinished, unfinished_name
-from likewise.postgres.schema import (
-    SIDE_MARK,
-    lock_alone,
-    prepare_database,
-    unlock_alone,
-)
+from likewise.postgres.schema import SIDE_MARK, lock_alone, prepare_database, unlock_alone
 from likewise.postgres.store import PostgresStore
 from likewise.postgres.tables import (
     create_draft,

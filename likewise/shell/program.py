@@ -30,19 +30,7 @@ COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 _LONGEST_NAME = max(map(len, COMMANDS))
 
 _FINISHING = frozenset(
-    {
-        "index",
-        "update",
-        "watch",
-        "remove",
-        "check",
-        "compact",
-        "compile",
-        "migrate",
-        "cache",
-        "copy",
-        "tune",
-    }
+    {"index", "update", "watch", "remove", "check", "compact", "compile", "migrate", "cache", "copy", "tune"}
 )
 """Commands that finish even if nobody reads their output, because they change something or answer by their exit
 code."""

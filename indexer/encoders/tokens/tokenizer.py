@@ -43,12 +43,7 @@ class Tokenizer:
     """A model's tokenizer with its prompts and limit. It keeps no state between calls, so threads can share it."""
 
     def __init__(
-        self,
-        json: str,
-        max_tokens: int,
-        query_prompt: str = "",
-        document_prompt: str = "",
-        special_tokens: bool = True,
+        self, json: str, max_tokens: int, query_prompt: str = "", document_prompt: str = "", special_tokens: bool = True
     ) -> None:
         """Read a tokenizer.
 

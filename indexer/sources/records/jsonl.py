@@ -18,15 +18,7 @@ from indexer.ledger import Code, Reason
 from indexer.sources.content import Refused
 from indexer.sources.encoding import marked_encoding
 from indexer.sources.entry import Entry, ReadOptions
-from indexer.sources.records.record import (
-    TEXT_FIELDS,
-    TITLE_FIELDS,
-    Container,
-    is_text,
-    named,
-    text_names,
-    type_name,
-)
+from indexer.sources.records.record import TEXT_FIELDS, TITLE_FIELDS, Container, is_text, named, text_names, type_name
 from indexer.sources.records.repeated_members import noting
 
 _LONG_CHARACTERS = 200

@@ -126,11 +126,7 @@ def indexed_texts(
     whole, *parts = visible_parts(text, format_, [(0, len(text)), *spans])
     found = _words_of(title, columns, whole, analysis)
     indexed = [
-        IndexedText(
-            id_,
-            document,
-            *(found if end - start == len(text) else _words_of(title, columns, part, analysis)),
-        )
+        IndexedText(id_, document, *(found if end - start == len(text) else _words_of(title, columns, part, analysis)))
         for (id_, start, end), part in zip(passages, parts, strict=True)
     ]
     return IndexedText(passages[0][0], document, *found), indexed

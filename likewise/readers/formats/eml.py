@@ -39,9 +39,7 @@ _SHOWN = ("From", "To", "Cc", "Bcc", "Date")
 _MARKUP = {"text/rtf", "text/richtext", "text/enriched"}  # text/* that is not readable as it is
 _COPIES = {"text/x-amp-html", "text/watch-html"}  # of an alternative, for some devices and programs
 _PAGES = {"text/html", *_COPIES}
-_CONTENT_LINES = {
-    *("text/calendar", "application/ics", "text/vcard", "text/x-vcard", "text/directory"),
-}
+_CONTENT_LINES = {*("text/calendar", "application/ics", "text/vcard", "text/x-vcard", "text/directory")}
 _PROGRAMS = {
     "text/css",
     "text/javascript",

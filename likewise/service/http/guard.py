@@ -131,11 +131,7 @@ class Guard:
             raise Problem(400, "two-lengths", detail, {"Connection": "close"})
         origin = headers.get("origin")
         if origin is not None and not self._rules.accepts_origin(origin, scope["scheme"], hosts[0]):
-            raise Problem(
-                403,
-                "foreign-origin",
-                "pages of this origin may not ask: the operator can allow it",
-            )
+            raise Problem(403, "foreign-origin", "pages of this origin may not ask: the operator can allow it")
         path = scope["path"].removeprefix(scope.get("root_path", ""))  # of the folder in which it is mounted
         if path not in self._rules.open_routes:
             given = headers.getlist("authorization")

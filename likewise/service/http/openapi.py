@@ -75,10 +75,7 @@ def describe_api() -> dict[str, Any]:
         },
         "security": [{}, {"token": []}],
         "paths": paths,
-        "components": {
-            "schemas": _schemas(),
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-        },
+        "components": {"schemas": _schemas(), "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
     }
 
 

@@ -31,12 +31,7 @@ class Problem(Exception):
     """
 
     def __init__(
-        self,
-        status: int,
-        slug: str,
-        detail: str,
-        headers: Mapping[str, str] | None = None,
-        field: str | None = None,
+        self, status: int, slug: str, detail: str, headers: Mapping[str, str] | None = None, field: str | None = None
     ) -> None:
         super().__init__(detail)
         self.field = field

@@ -66,8 +66,7 @@ class WithArea(_Body):
     """A request that may be limited to an area of the map."""
 
     area: Area | None = Field(
-        None,
-        description="Corners [x, y] of a polygon on the map: no others are counted, listed or ranked.",
+        None, description="Corners [x, y] of a polygon on the map: no others are counted, listed or ranked."
     )
 
 
@@ -178,9 +177,7 @@ class SearchRequest(QuestionRequest, WithArea):
     """A question to an index: `query`, `vector` or both."""
 
     model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"query": "how do vaccines work", "k": 3, "where": "year >= 2020"}],
-        }
+        json_schema_extra={"examples": [{"query": "how do vaccines work", "k": 3, "where": "year >= 2020"}]}
     )
 
 

@@ -25,8 +25,7 @@ from indexer.stores.reading.store import Store, Writer
 
 @contextmanager
 def rebuild_index(
-    old: IndexCore,
-    describe: Callable[[], tuple[Settings, Encoder | None]],
+    old: IndexCore, describe: Callable[[], tuple[Settings, Encoder | None]]
 ) -> Iterator[tuple[IndexCore, tuple[str, ...]]]:
     """Make the successor of an index, filled with its documents. It replaces the index if the block ends without error.
 

@@ -120,14 +120,7 @@ def run_and_report(
         if (width := vector_options.dimensions) is not None and not index.settings.dimensions:
             index.take_width(width)
         try:
-            outcome = index_sources(
-                index,
-                writer,
-                groups,
-                prune=options.prune,
-                yes=options.yes,
-                recall=options.recall,
-            )
+            outcome = index_sources(index, writer, groups, prune=options.prune, yes=options.yes, recall=options.recall)
         except KeyboardInterrupt:
             if not options.rebuild:  # an interrupted rebuild leaves the index as it was
                 say(

@@ -43,11 +43,7 @@ class _Duration(click.ParamType[float]):
 )
 @click.option("--prune", is_flag=True, help="Remove documents that are no longer in their SOURCE.")
 @click.option("--yes", is_flag=True, help="Allow --prune to remove more than half of the index.")
-@click.option(
-    "--model",
-    metavar="NAME|PATH",
-    help="The model of a new index.  [default: all-MiniLM-L6-v2]",
-)
+@click.option("--model", metavar="NAME|PATH", help="The model of a new index.  [default: all-MiniLM-L6-v2]")
 @click.option("--language", metavar="L", help="The language of a new index for word search.  [default: auto]")
 @click.option("--glob", multiple=True, metavar="G", help="In folders, read only files that match G. Repeatable.")
 @click.option("--no-ignore", is_flag=True, help="Read also what .gitignore and .likewiseignore leave out.")

@@ -461,11 +461,7 @@ def _load(
 
 
 def _part(
-    folder: Path,
-    connection: sqlite3.Connection,
-    recorded: SegmentFile,
-    ids: tuple[int, int],
-    earlier: Part | None,
+    folder: Path, connection: sqlite3.Connection, recorded: SegmentFile, ids: tuple[int, int], earlier: Part | None
 ) -> Part:
     """Return an open segment with the positions of its dead passages. Raises IndexDamaged."""
     dead = np.array(
