@@ -184,12 +184,10 @@ class _Document:
                 if node.tag in _PARAGRAPHS and pieces:
                     piece = "\n"  # a text box within a paragraph
                 stack.extend(reversed(node))
-            if piece and any(readings):
-                pieces.append(f"({''.join(readings)})")
+            if piece or not stack:
+                pieces.append(f"({''.join(readings)})" if any(readings) else "")
                 readings = []
             pieces.append(piece)
-        if any(readings):
-            pieces.append(f"({''.join(readings)})")
         return "".join(pieces)
 
 

@@ -44,14 +44,15 @@ def _is_on(parent: Any, path: str) -> bool | None:
     return None if found is None else found.get(qn("w:val")) not in {"0", "false", "off"}
 
 
-def _integer(text: str | None, otherwise: int) -> int:
+def integer(text: str | None, otherwise: int) -> int:
+    """Return a number of up to six digits, or a default for any other text."""
     return int(text) if text and re.fullmatch(r"-?\d{1,6}", text) else otherwise
 
 
 def chosen(choices: Any) -> str:
     """Return the entry that a list in a form shows."""
     entries = [each.get(qn("w:val"), "") for each in choices.iterchildren(qn("w:listEntry"))]
-    at = _integer(_value(choices, "w:result"), 0)
+    at = integer(_value(choices, "w:result"), 0)
     return entries[at] if 0 <= at < len(entries) else ""
 
 
@@ -147,7 +148,7 @@ class Numbers:
             self._numbers[each.get(qn("w:numId"))] = _value(each, "w:abstractNumId"), each
         linked: dict[str | None, str] = {}
         for each in root.iter(qn("w:abstractNum")):
-            levels = {_integer(level.get(qn("w:ilvl")), 0): level for level in each.findall(qn("w:lvl"))}
+            levels = {integer(level.get(qn("w:ilvl")), 0): level for level in each.findall(qn("w:lvl"))}
             self._lists[each.get(qn("w:abstractNumId"))] = _List(levels)
             linked[each.get(qn("w:abstractNumId"))] = _value(each, "w:numStyleLink") or ""
         self._of_style = {name: self._numbered_style(name) for name in styles}
@@ -169,11 +170,11 @@ class Numbers:
         restart = _value(override, "w:startOverride")
         if restart is not None and (number, level) not in self._restarted:
             self._restarted.add((number, level))
-            numbered.counts[level] = _integer(restart, 1) - 1
-        start = _integer(_value(levels[level], "w:start"), 1)
+            numbered.counts[level] = integer(restart, 1) - 1
+        start = integer(_value(levels[level], "w:start"), 1)
         numbered.counts[level] = numbered.counts.get(level, start - 1) + 1
         for deeper in [each for each in numbered.counts if each > level]:
-            if level < _integer(_value(levels.get(deeper), "w:lvlRestart"), deeper):
+            if level < integer(_value(levels.get(deeper), "w:lvlRestart"), deeper):
                 del numbered.counts[deeper]
         text = _value(levels[level], "w:lvlText") or ""
         has_words = any(map(str.isalpha, _PLACE.sub("", text)))
@@ -189,7 +190,7 @@ class Numbers:
         if number is None:
             number, level_of_style = self._of_style.get(self._styles.of(paragraph), (None, None))
             level = level or level_of_style
-        return (None if number == "0" else number), _integer(level, 0)
+        return (None if number == "0" else number), integer(level, 0)
 
     def _numbered_style(self, style_id: str) -> tuple[str | None, str | None]:
         """Return the list and the level of a style. The level of a list may name the style."""
@@ -207,16 +208,16 @@ class Numbers:
     def _levels(self, numbered: _List, element: Any) -> dict[int, Any]:
         """Return the levels of a list, some of which it may replace."""
         replaced = element.iterfind(f"{qn('w:lvlOverride')}/{qn('w:lvl')}")
-        return {**numbered.levels, **{_integer(level.get(qn("w:ilvl")), 0): level for level in replaced}}
+        return {**numbered.levels, **{integer(level.get(qn("w:ilvl")), 0): level for level in replaced}}
 
 
 def _is_level(element: Any, level: int) -> bool:
-    return _integer(element.get(qn("w:ilvl")), 0) == level
+    return integer(element.get(qn("w:ilvl")), 0) == level
 
 
 def _shown(levels: dict[int, Any], counts: dict[int, int], level: int, as_decimal: bool) -> str:
     """Return the number of a level as its format shows it. A level that was not counted yet has its first number."""
-    count = counts.get(level, _integer(_value(levels.get(level), "w:start"), 1))
+    count = counts.get(level, integer(_value(levels.get(level), "w:start"), 1))
     kind = "decimal" if as_decimal else _value(levels.get(level), "w:numFmt") or "decimal"
     if kind == "none":
         return ""

@@ -8,7 +8,7 @@ from typing import Any
 
 from lxml import etree
 
-from likewise.readers.formats.docx_styles import number_as
+from likewise.readers.formats.docx_styles import integer, number_as
 
 NAMES = {
     "dc": "http://purl.org/dc/elements/1.1/",
@@ -25,10 +25,7 @@ NAMES = {
     "xlink": "http://www.w3.org/1999/xlink",
 }
 _KINDS = {
-    "a": "lowerLetter",
-    "A": "upperLetter",
-    "i": "lowerRoman",
-    "I": "upperRoman",
+    **{"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"},
     "一, 二, 三, ...": "chineseCounting",
 }
 _PLACE = re.compile(r"%(\d+)%")
@@ -149,5 +146,4 @@ def _count(element: Any, level: int, levels: Mapping[int, Any], counts: dict[int
 
 
 def _integer(element: Any, name: str, otherwise: int) -> int:
-    text = get(element, name)
-    return int(text) if re.fullmatch(r"-?\d{1,6}", text) else otherwise
+    return integer(get(element, name), otherwise)
