@@ -123,7 +123,7 @@ class TextMatch:
 
 @dataclass(frozen=True, slots=True)
 class Under:
-    """The column `path` begins with the folder and a separator, so that the path is inside it at any depth.
+    """The column `path` is inside the folder at any depth, or is the folder itself: then it is a file with records.
 
     Attributes:
         folder: absolute and without `.`, `..` or a separator at its end, as `absolute_folder` returns it: a stored
@@ -297,7 +297,8 @@ def matches(where: Where, fields: Fields) -> bool:  # noqa: PLR0911 - one per ki
                 isinstance(v, str) and TEXT_OPERATORS[op].passes(v, text) for v in values
             )
         case Under():
-            return any(isinstance(path, str) and path.startswith(where.prefix) for path in _values("path", fields))
+            paths = [path for path in _values("path", fields) if isinstance(path, str)]
+            return any(path == where.folder or path.startswith(where.prefix) for path in paths)
 
 
 def _values(name: str, fields: Fields) -> list[Scalar]:

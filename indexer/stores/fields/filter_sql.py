@@ -114,8 +114,9 @@ def _compile(where: Where, types: FieldTypes, dialect: Dialect) -> Sql:  # noqa:
             expect(field, ExactText(text), types)
             passes = dialect.passes(field, op, text)
             return _present_but_not(field, passes, dialect) if negated else passes
-        case Under():
-            return dialect.passes("path", "startswith", where.prefix)
+        case Under(folder):
+            inside = dialect.passes("path", "startswith", where.prefix)
+            return dialect.join(" OR ", [inside, dialect.equals("path", "text", (folder,))])
 
 
 def _condition(where: Compare | In, has_days: bool, dialect: Dialect) -> Sql:

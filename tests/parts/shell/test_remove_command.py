@@ -35,6 +35,18 @@ def test_documents_are_removed_by_a_filter(
         assert "give either URIs or --where" in said.err
 
 
+def test_the_records_of_a_forgotten_file_are_removed_by_its_name(
+    likewise: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text("id,text\n1,a comet\n2,a sun\n")
+    (tmp_path / "b.csv").write_text("id,text\n1,a river\n3,a sea\n")
+    likewise("index", ".likewise", "a.csv", "b.csv").succeeded()
+    likewise("update", "--forget", "a.csv").succeeded()
+    assert likewise("remove", "--where", 'under "a.csv"').out == "removed 2 documents\n"
+    assert likewise("list").out == "b.csv#1\t\n3\t\n"
+
+
 def test_an_unknown_uri_removes_nothing(likewise: Callable[..., Any], topics: Path) -> None:
     likewise("remove", topics, "bread", "braed").failed(2, "braed")
     assert likewise("list", topics).out.splitlines()[0] == "bread\tBread"

@@ -83,7 +83,7 @@ MEANINGS = [
     ('year like "20%"', "c"), ('year not like "19%"', "abcd"), ('author.name like "zOË"', "d"),
     ('modified startswith "2024-01"', "a"), ('modified contains "-"', "ac"), ('uri like "A"', "a"),
     ('cites.by contains "q"', "c"), ('metadata.title like "o_n"', "c"), ('format endswith "f"', "c"),
-    ('under "/x"', "a"), ('under "/"', "a"), ('under "/x/a.txt"', ""), ('not under "/x"', "bcde"), ('under "/y"', ""),
+    ('under "/x"', "a"), ('under "/"', "a"), ('under "/x/a.txt"', "a"), ('not under "/x"', "bcde"), ('under "/y"', ""),
     ("year = 2020 and draft = true", "a"), ("year = 2020 or draft = false", "ab"),
     ("not (year = 2020 or draft = false)", "cde"), ("(year > 2000 or exists tags) and not draft = true", "bcd"),
     ('uri = "a" or uri = "b" or year = 1999', "abd"), ("exists year and not (exists draft and exists lang)", "cd"),
