@@ -57,7 +57,7 @@ def status(path: str, as_json: bool) -> None:
     if not recorded:
         say(f"no SOURCE is recorded: read one with likewise index {quoted(address)} SOURCE")
     elif found["missing"]:
-        say(f"{command} --forget SOURCE leaves out what is missing")
+        say(f"{command} --moved OLD NEW names the new place of what is missing, and --forget SOURCE leaves it out")
     elif found["unlisted"]:
         names = ", ".join(found["unlisted"])
         say(f"{names} cannot be listed: nothing is pruned before it can be, or before {command} --forget SOURCE")

@@ -97,18 +97,35 @@ def update(
         opened = [(options, open_sources(names, options, holds_store)) for options, names in rereading]
     except SourceError as error:
         forget_it = f"likewise update {quoted(path)} --forget SOURCE"
-        raise SourceError(f"{in_shell(error)}, or leave out what is gone for good: {forget_it}") from error
+        raise SourceError(
+            f"{in_shell(error)}, name the new place of what was moved with --moved OLD NEW, or leave out what is gone "
+            f"for good: {forget_it}"
+        ) from error
     as_it_is = VectorOptions(trust_remote_code=trust_remote_code)
     run_options = RunOptions(prune, yes, no_wait=no_wait, as_json=as_json, workers=workers, worker_resources=resources)
     return run_and_report(path, opened, as_it_is, run_options)
 
 
 def _record_moves(store: Store, moved: Sequence[tuple[str, str]], *, wait: bool) -> None:
-    """Record new places of sources. Raises BadInput if nothing is at a new place."""
+    """Record new places of sources.
+
+    Raises:
+        BadInput: nothing is at a new place, or none of the files of its old place.
+    """
+    from indexer.stores.move import Move
+
     pairs = [(os.path.abspath(old), os.path.abspath(new)) for old, new in moved]  # noqa: PTH100
     if missing := [new for _, new in pairs if not os.path.lexists(new)]:
         raise BadInput(f"{', '.join(map(shown, missing))}: does not exist: nothing was moved")
     for old, new in pairs:
+        move = Move.named(old, new, is_file=False)
+        with store.snapshot() as snapshot:
+            places = [place for name in snapshot.files() if (place := move.place(name)) != name]
+        if places and not any(map(os.path.lexists, places)):
+            files = count_of(len(places), "file")
+            raise BadInput(
+                f"{shown(new)}: has none of the {files} of {shown(old)}, such as {shown(places[0])}: nothing was moved"
+            )
         with store.writer(wait=wait) as writer:
             count = writer.move(old, new)
         say(f"likewise: moved {count_of(count, 'document')} from {shown(old)} to {shown(new)}", err=True)

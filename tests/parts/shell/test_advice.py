@@ -166,12 +166,26 @@ ADVICE = {
     "likewise update {}": (
         Walk("status x.index", r"(likewise update x.index) reads", ("{0}",), before=(write("notes/new.txt", "new"),)),
     ),
-    "{} --forget SOURCE leaves out what is missing": (
+    "{} --moved OLD NEW names the new place of what is missing, and --forget SOURCE leaves it out": (
         Walk(
             "status x.index",
-            r"(likewise update x.index --forget) SOURCE leaves",
-            ("{0} more",),
+            r"(likewise update x.index) --moved OLD NEW names .* and (--forget) SOURCE leaves",
+            ("{0} {1} more",),
             before=("index x.index more", delete("more")),
+        ),
+        Walk(
+            "status x.index",
+            r"(likewise update x.index --moved) OLD NEW names",
+            ("{0} more most",),
+            before=("index x.index more", lambda: Path("more").rename("most")),
+        ),
+    ),
+    "{}, name the new place of what was moved with --moved OLD NEW, or leave out what is gone for good: {}": (
+        Walk(
+            "update x.index",
+            r"with (--moved) OLD NEW",
+            ("likewise update x.index {0} more most",),
+            before=("index x.index more", lambda: Path("more").rename("most")),
         ),
     ),
     "likewise update {} --forget SOURCE": (

@@ -56,7 +56,7 @@ def test_a_source_that_is_missing_can_be_forgotten(likewise: Callable[..., Any],
     likewise("index", ".likewise", "notes", folder.parents[1] / "far.txt")
     (folder.parents[1] / "far.txt").unlink()
     assert likewise("status", "--json").json["missing"] == [str(folder.parents[1] / "far.txt")]
-    likewise("update", "--prune").failed(2, "far.txt", "--forget SOURCE")
+    likewise("update", "--prune").failed(2, "far.txt", "--moved OLD NEW", "--forget SOURCE")
     assert likewise("update", "--forget", "../../far.txt").code == 0
     assert (likewise("status", "--json").json["missing"], likewise("update").code) == ([], 0)
     assert likewise("update", "--forget", "never").code == 2
@@ -82,6 +82,7 @@ def test_a_source_that_was_moved_is_known_by_its_new_name(likewise: Callable[...
     likewise("index", ".likewise", far, folder / "notes" / "moon.txt").succeeded()
     likewise("update", "--moved", far, new).failed(2, "does not exist", "nothing was moved")
     new.parent.mkdir()
+    likewise("update", "--moved", far, folder).failed(2, "has none of the 2 files of ../../far", "nothing was moved")
     far.rename(new)
     likewise("update", "--moved", far.with_name("never"), new).failed(2, "never", "no document, file or SOURCE")
     said = likewise("update", "--moved", far, new, "--json").succeeded()
