@@ -253,7 +253,7 @@ def _depth(where: Where) -> int:
     return levels
 
 
-def _character(text: str, position: int) -> tuple[str, str]:
+def _character(text: str, position: int) -> tuple[str, str]:  # noqa: PLR0911 - one per mistake
     """Return problem and hint for a character with which no token begins."""
     character = text[position]
     if character in "\"'`":
@@ -265,6 +265,8 @@ def _character(text: str, position: int) -> tuple[str, str]:
     if dotted := re.match(r"(\d\d?)\.(\d\d?)\.(\d{4})(?!\d)", text[position:], re.ASCII):
         day, month, year = dotted.groups()
         return f"{dotted[0]} is not a date here", f"write {year}-{month:0>2}-{day:0>2}, without quotes"
+    if short := re.match(r"(\d{4})-(?!\d\d-\d\d)(\d\d?)-(\d\d?)(?!\d)", text[position:], re.ASCII):
+        return f"{short[0]} is not a date here", f"write {short[1]}-{short[2]:0>2}-{short[3]:0>2}"
     if character in "-+." or character.isdigit():
         return "neither a number nor a date", "put text in quotes, and a field that begins so in backticks"
     return f'unexpected "{character}"', "put text in quotes, and a field with such a character in backticks"
@@ -315,4 +317,6 @@ def _token(error: UnexpectedToken, text: str) -> tuple[str, str]:  # noqa: PLR09
         return 'unexpected ")"', 'there is no "(" for it'
     words = {"_AND": "and", "_OR": "or", "COMMA": ",", "RPAR": ")", "_IN": "in", "TEXT_OP": "contains", "LIKE": "like"}
     wanted = [f'"{word}"' for name, word in words.items() if name in possible]
+    if re.match(r"\d\d:\d\d", text[position:]):
+        return f"expected {' or '.join(wanted)}{after}", "a date and its time are written as 2024-05-02T08:00"
     return f"expected {' or '.join(wanted)}{after}", 'a "(" is not closed' if token.type == "$END" else ""

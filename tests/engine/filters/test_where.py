@@ -248,6 +248,12 @@ MISTAKES = [
         "a >= 5.03.2025",
         "5.03.2025 is not a date here (write 2025-03-05, without quotes) at character 6: a >= 5.03.2025",
     ),
+    ("a = 2024-5-2", "2024-5-2 is not a date here (write 2024-05-02) at character 5: a = 2024-5-2"),
+    (
+        "a > 2024-05-02 08:00",
+        'expected "and" or "or" (a date and its time are written as 2024-05-02T08:00)'
+        " at character 16: a > 2024-05-02 08:00",
+    ),
     ("a = 2024-13", "2024-13 is not a date (put it in quotes if it is text) at character 5: a = 2024-13"),
     (
         "a >= -7m",
