@@ -154,6 +154,7 @@ class Container:
         try:
             uri = self._uri(rest) or uri
             own_title = _take(rest, self.options.title_field, self._free(TITLE_FIELDS))[1]
+            own_title = ", ".join(map(str, own_title)) if isinstance(own_title, list) else own_title
             text = self._text(rest, own_title) if text is None else text
             vector = None if isinstance(rest.get("vector"), str) else _vector(rest.pop("vector", None))
         except NoText as error:

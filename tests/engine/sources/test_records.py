@@ -46,6 +46,8 @@ def test_beir_and_the_usual_names(lines: Callable[..., list[Entry]], tmp_path: P
         {"id": "", "text": "empty id"},
         {"_id": None, "id": "other", "text": "null id"},
         {"id": 1.5, "text": "t", "title": 12},
+        {"id": "list", "text": "t", "title": ["Comets", 7]},
+        {"id": "alone", "title": ["Comets"]},
     )
     assert [read_only(entry) for entry in entries] == [
         ("4983", "Brain", "Matter.", {}),
@@ -56,6 +58,8 @@ def test_beir_and_the_usual_names(lines: Callable[..., list[Entry]], tmp_path: P
         (f"{file}:6", "", "empty id", {}),
         ("other", "", "null id", {}),
         ("1.5", "12", "t", {}),
+        ("list", "Comets, 7", "t", {}),
+        ("alone", "Comets", "Comets", {}),
     ]
     document = entries[0].document
     assert document is not None
