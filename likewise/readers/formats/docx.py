@@ -30,7 +30,7 @@ _SHOWN: dict[str, Callable[[Any], str]] = {
 }
 _BEFORE = {qn("m:den"): "/"}
 _PARAGRAPHS = {_P, qn("a:p")}
-_CHUNK, _EQUATION, _DIAGRAM, _RUN = map(qn, ("w:altChunk", "m:oMathPara", "dgm:relIds", "w:r"))
+_CHUNK, _EQUATION, _DIAGRAM, _RUN, _FIELD = map(qn, ("w:altChunk", "m:oMathPara", "dgm:relIds", "w:r", "w:fldChar"))
 
 
 def read(path: str) -> Content:
@@ -164,12 +164,13 @@ class _Document:
         """
         pieces: list[str] = []
         readings: list[str] = []
+        fields: list[bool] = []  # of the open fields, whether their instruction is being read
         stack = [element]
         while stack:
             node = stack.pop()
             piece = ""
             if node.tag in _TEXTS:
-                piece = node.text or ""
+                piece = "" if any(fields) else node.text or ""
             elif node.tag in _WRITTEN:
                 piece = _WRITTEN[node.tag]
             elif node.tag in _SHOWN:
@@ -180,6 +181,9 @@ class _Document:
                 pieces += [self._text(base, part) for base in node.iterchildren(qn("w:rubyBase"))]
                 readings += [self._text(reading, part) for reading in node.iterchildren(qn("w:rt"))]
             elif node.tag not in _OMITTED:
+                if node.tag == _FIELD:
+                    kind = node.get(qn("w:fldCharType"))
+                    fields = [*fields, True] if kind == "begin" else fields[:-1] + [False] * (kind == "separate")
                 piece = _BEFORE.get(node.tag, "")
                 if node.tag in _PARAGRAPHS and pieces:
                     piece = "\n"  # a text box within a paragraph

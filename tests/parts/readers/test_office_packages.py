@@ -420,6 +420,13 @@ def test_words_of_a_document_at_unusual_places(tmp_path: Path) -> None:
     assert content.unread == ()
 
 
+def test_results_within_the_instruction_of_a_field_are_not_read(tmp_path: Path) -> None:
+    begin, separate, end = (run(f'<w:fldChar w:fldCharType="{kind}"/>') for kind in ("begin", "separate", "end"))
+    merged = f"{begin}{run('<w:instrText>MERGEFIELD x</w:instrText>')}{separate}{run(t('Mr'))}{end}"
+    body = f"<w:p>{begin}{merged}{separate}{run(t('Dear '))}{merged}{end}{run(t(' Otter'))}{separate}{end}</w:p>"
+    assert docx.read(word(tmp_path, f"{body}{paragraph('Next')}", {}, {})).text == "Dear Mr Otter\n\nNext"
+
+
 def test_hidden_words_of_a_document_are_left_out_and_counted(tmp_path: Path) -> None:
     styles = (
         '<w:style w:styleId="P" w:type="paragraph"><w:rPr><w:vanish/></w:rPr></w:style>'
