@@ -35,15 +35,16 @@ def read(path: str) -> Content:
     """Read a file, with the book's title, author and language. A chapter without a heading has its page's title."""
     archive.check(path, xml_only=False)
     with zipfile.ZipFile(path) as book:
+        members = {_plain(name): name for name in book.namelist()} | {name: name for name in book.namelist()}
         try:
-            package_path = _xml(book, "META-INF/container.xml").find(".//container:rootfile", _NAMES).get("full-path")
+            address = _xml(book, "META-INF/container.xml").find(".//container:rootfile", _NAMES).get("full-path", "")
+            package_path = members.get(address) or members[_plain(unquote(address))]
             package = _xml(book, package_path)
         except (KeyError, AttributeError) as error:
             raise Unreadable(Code.NO_EPUB_PACKAGE()) from error
         folder = posixpath.dirname(package_path)
         unreadable = {_plain(name) for name in _encrypted(book)}
         assembly, written = Assembly(), html.Written()
-        members = {_plain(name): name for name in book.namelist()} | {name: name for name in book.namelist()}
         missing, encrypted, others, damaged = list[str](), list[str](), list[str](), dict[str, str]()
         pages = _pages(package)
         for href, media_type in pages.items():

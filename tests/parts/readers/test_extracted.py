@@ -346,6 +346,17 @@ def test_epub(tmp_path: Path, collect: Collect) -> None:
     assert {"author": "Ada", "lang": "en"}.items() <= document.metadata.items()
 
 
+@pytest.mark.parametrize("address", ["My%20Book/book.opf", "my book/Book.OPF"])
+def test_the_package_of_an_epub_has_an_address(tmp_path: Path, collect: Collect, address: str) -> None:
+    page = "<html><body><p>A new beginning.</p></body></html>"
+    members = {
+        "META-INF/container.xml": CONTAINER.replace("OPS/book.opf", address),
+        "My Book/book.opf": PACKAGE,
+        "My Book/text/1.xhtml": page,
+    }
+    assert "A new beginning." in one(collect, epub(tmp_path / "a.epub", **members)).text
+
+
 def test_bad_epub(tmp_path: Path, collect: Collect) -> None:
     locked = (
         '<encryption xmlns:enc="http://www.w3.org/2001/04/xmlenc#"><enc:EncryptedData><enc:CipherData>'
