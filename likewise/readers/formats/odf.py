@@ -40,7 +40,10 @@ _H, _P, _NOTE, _COMMENT = map(_tag, ("text:h", "text:p", "text:note", "office:an
 _TABLE, _ROW, _LIST, _ITEM = map(_tag, ("table:table", "table:table-row", "text:list", "text:list-item"))
 _CELLS = {_tag("table:table-cell"), _tag("table:covered-table-cell")}
 _OMITTED = {
-    *map(_tag, ("text:tracked-changes", "text:note-citation", "text:ruby-text", "svg:title", "svg:desc")),
+    *map(
+        _tag,
+        ("text:tracked-changes", "text:note-citation", "text:ruby-text", "svg:title", "svg:desc", "office:binary-data"),
+    ),
     *map(_tag, ("dc:creator", "dc:date", "meta:date-string")),  # of a comment
 }
 _FIELDS = {

@@ -27,6 +27,7 @@ _LABEL = re.compile(rb"(?:\xef\xbb\xbf)?\s*<\?xml[^>]*?\sencoding\s*=\s*[\"']([-
 _ROWS = {"row", "tr"}
 _CELLS = {"cell", "entry", "td", "th"}
 _TITLES = {"title", "article-title", "book-title", "documenttitle"}
+_PICTURES = ("{http://www.gribuser.ru/xml/fictionbook/2.0}binary", "{*}binData", "{*}binaryData", "{*}binary-data")
 _SVG_TEXTS = {"title", "desc", "text"}
 _PAGES = {"content", "description", "encoded", "summary"}  # of feeds, which hold HTML in them as text
 SAFE: dict[str, bool] = {
@@ -49,6 +50,7 @@ def read(path: str) -> Content:
 
 
 def _read(root: Any, data: bytes) -> Content:
+    etree.strip_elements(root, *_PICTURES, with_tail=False)
     if _name(root) == "svg":
         return _drawing(root)
     if _name(root) in {"worddocument", "package"} and (content := _word(root)).text:

@@ -129,6 +129,17 @@ def test_feeds_hold_pages(tmp_path: Path, collect: Collect) -> None:
     assert (document.title, document.text) == ("News", "News\n\nOne\n\ntwo & three")
 
 
+def test_pictures_in_xml_are_not_its_text(tmp_path: Path, collect: Collect) -> None:
+    book = (
+        '<FictionBook xmlns="http://www.gribuser.ru/xml/fictionbook/2.0"><description><book-title>Otters</book-title>'
+        '</description><body><p>They swim.</p></body><binary id="a.png">iVBORw0KGgo</binary></FictionBook>'
+    )
+    document = one(collect, tmp_path / "a.fb2", book)
+    assert (document.title, document.text, document.format) == ("Otters", "Otters\nThey swim.", "xml")
+    other = "<a><binary>no</binary><b:binData xmlns:b='b'>iVBORw0KGgo</b:binData><b>yes</b></a>"
+    assert one(collect, tmp_path / "a.xml", other).text == "no\nyes"
+
+
 @pytest.mark.parametrize("name", ["a.xml", "a.rss", "a.svg"])
 @pytest.mark.parametrize("text", ["&x;", "before &x; after", "&z;"])
 def test_xml_whose_text_needs_an_entity_fails(tmp_path: Path, collect: Collect, name: str, text: str) -> None:

@@ -166,7 +166,10 @@ def test_odp(tmp_path: Path, collect: Collect) -> None:
 
 
 def test_a_flat_file(tmp_path: Path, collect: Collect) -> None:
-    body = "<office:body><office:text><text:p>Flat words</text:p></office:text></office:body>"
+    body = (
+        "<office:body><office:text><text:p>Flat words<draw:frame><draw:image>"
+        "<office:binary-data>iVBORw0KGgo</office:binary-data></draw:image></draw:frame></text:p></office:text></office:body>"
+    )
     meta = f"<office:meta>{META.format('Flat')}</office:meta>"
     (tmp_path / "a.fodt").write_text(f'<?xml version="1.0"?><office:document {NAMES}>{meta}{body}</office:document>')
     document = one(collect, tmp_path / "a.fodt")
