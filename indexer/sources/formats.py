@@ -84,7 +84,7 @@ FORMATS: dict[str, Format] = {
     ".ipynb": IPYNB,
     ".canvas": CANVAS,
     **dict.fromkeys((".eml", ".emlx", ".mht", ".mhtml"), EML),
-    ".ics": ICS,
+    **dict.fromkeys((".ics", ".vcs"), ICS),
     ".vcf": VCF,
     **dict.fromkeys((".odt", ".ott", ".fodt"), ODT),
     **dict.fromkeys((".ods", ".ots", ".fods"), ODS),
@@ -223,6 +223,7 @@ READER_VERSIONS: dict[str, int] = {
     "pptx": 2,
     "rtf": 3,
     "tsv": 2,
+    "vcf": 2,
     "xlsx": 2,
     "xml": 3,
 }

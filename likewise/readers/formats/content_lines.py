@@ -37,7 +37,8 @@ _FOR_PROGRAMS = {
     *("PERCENT-COMPLETE", "PRIORITY", "PRODID", "RDATE", "RECURRENCE-ID", "RELATED-TO", "REPEAT", "REV", "RRULE"),
     *("SEQUENCE", "SORT-STRING", "SOUND", "STATUS", "TRANSP", "TRIGGER", "TZ", "UID", "VERSION", "XML"),
 }
-_SHOWN_EXTENSIONS = {"X-WR-CALNAME", "X-WR-CALDESC", "X-ALT-DESC"}
+_SHOWN_EXTENSIONS = {"X-WR-CALNAME", "X-WR-CALDESC", "X-ALT-DESC", "X-ABLABEL", "X-ABRELATEDNAMES", "X-ABDATE"}
+_APPLE_LABEL = re.compile(r"_\$!<(.*)>!\$_")
 _HIDDEN_COMPONENTS = {"VTIMEZONE", "STANDARD", "DAYLIGHT"}
 
 
@@ -159,7 +160,7 @@ def _shown(each: _Property) -> str:
             family, given, others, before, after = (parts + [""] * 5)[:5]
             return " ".join(filter(None, (before, given, others, family, after)))
         return ", ".join(filter(None, parts))
-    value = _SCHEME.sub("", _unescaped(value), count=1) if _SCHEME.match(value) else _unescaped(value)
+    value = _APPLE_LABEL.sub(r"\1", _SCHEME.sub("", _unescaped(value), count=1))
     if name == "X-ALT-DESC":
         html.write_page(value, written := Assembly())
         value = written.content().text

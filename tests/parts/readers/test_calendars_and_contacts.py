@@ -36,6 +36,16 @@ CALENDAR = (
 )
 
 
+APPLE_CARD = (
+    "BEGIN:VCARD\nVERSION:3.0\nFN:Ann\nitem1.TEL:555\nitem1.X-ABLabel:boat\nitem2.X-ABRELATEDNAMES:Eve\n"
+    "item2.X-ABLabel:_$!<Mother>!$_\nX-ABUID:4711\nEND:VCARD\n"
+)
+OLD_CALENDAR = (
+    "BEGIN:VCALENDAR\nVERSION:1.0\nBEGIN:VEVENT\nSUMMARY;ENCODING=QUOTED-PRINTABLE;CHARSET=UTF-8:Z=C3=A4hne=\n"
+    " zeigen\nEND:VEVENT\nEND:VCALENDAR\n"
+)
+
+
 @pytest.mark.parametrize(
     ("name", "written", "title", "text", "headings"),
     [
@@ -48,6 +58,8 @@ CALENDAR = (
             "Birthday: 1985-04-12\nfirst line\nsecond line that is folded",
             ["Ann Example"],
         ),
+        ("apple.vcf", APPLE_CARD, "Ann", "Ann\n555\nboat\nEve\nMother", ["Ann"]),
+        ("phone.vcs", OLD_CALENDAR, "Zähne zeigen", "Zähne zeigen", ["Zähne zeigen"]),
         (
             "work.ics",
             CALENDAR,
