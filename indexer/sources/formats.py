@@ -88,7 +88,7 @@ FORMATS: dict[str, Format] = {
     ".vcf": VCF,
     **dict.fromkeys((".odt", ".ott", ".fodt"), ODT),
     **dict.fromkeys((".ods", ".ots", ".fods"), ODS),
-    **dict.fromkeys((".odp", ".otp", ".fodp"), ODP),
+    **dict.fromkeys((".odp", ".otp", ".fodp", ".odg"), ODP),
     ".rtf": RTF,
     **dict.fromkeys((".xml", ".svg", ".rss", ".atom", ".fb2"), XML),
     ".jsonl": JSONL,
@@ -135,13 +135,13 @@ _MAIL_HEADER = re.compile(rb"(?:[!-9;-~]+:[^\n]*\n(?:[ \t][^\n]*\n)*+)*?MIME-Ver
 _MAGIC = {b"%PDF-": PDF, b"{\\rtf": RTF}
 _ZIP = b"PK\x03\x04"
 _PACKAGE_MEMBER = re.compile(
-    rb"PK\x03\x04.{26}(?:mimetypeapplication/(?:vnd\.oasis\.opendocument\.)?(text|spreadsheet|presentation|epub)"
+    rb"PK\x03\x04.{26}(?:mimetypeapplication/(?:vnd\.oasis\.opendocument\.)?(text|spreadsheet|presentation|graphics|epub)"
     rb"|xl[/\\]workbook\.(bin)|(?P<part>word|xl|ppt)[/\\])",
     re.DOTALL,
 )
 _PACKAGES = {
     **{b"word": DOCX, b"xl": XLSX, b"ppt": PPTX, b"bin": XLSB},
-    **{b"text": ODT, b"spreadsheet": ODS, b"presentation": ODP, b"epub": EPUB},
+    **{b"text": ODT, b"spreadsheet": ODS, b"presentation": ODP, b"graphics": ODP, b"epub": EPUB},
 }
 _OFTEN_MISNAMED = (HTML, PDF, DOCX, PPTX, XLSX, EML, RTF)
 _SEEN_NAMES = {format_.name for format_ in (*_OFTEN_MISNAMED, XML)}

@@ -14,6 +14,7 @@ from lxml import etree
 from indexer.ledger import Code
 from indexer.records import Document
 from indexer.sources import Entry
+from indexer.sources.formats import ODP, format_of
 from likewise.readers.formats import odf, odf_styles
 
 Collect = Callable[..., list[Entry]]
@@ -163,6 +164,14 @@ def test_odp(tmp_path: Path, collect: Collect) -> None:
     document = one(collect, write(tmp_path / "a.odp", body))
     assert (document.title, document.format, document.metadata["slides"]) == ("Opening", "odp", 2)
     assert cuts(document) == [("Opening", 1, "Opening\n\nPoint one\n\ngrouped\n\nSay hello"), ("", 2, "left\tright")]
+
+
+def test_a_drawing(tmp_path: Path, collect: Collect) -> None:
+    shapes = "<draw:ellipse><text:p>Start</text:p></draw:ellipse><draw:connector><text:p>yes</text:p></draw:connector>"
+    path = write(tmp_path / "a.odg", f"<office:drawing><draw:page>{shapes}</draw:page></office:drawing>")
+    assert one(collect, path).text.split() == ["Start", "yes"]
+    drawing = path.read_bytes().replace(b"opendocument.text", b"opendocument.graphics")
+    assert format_of("drawing", drawing) is ODP
 
 
 def test_a_flat_file(tmp_path: Path, collect: Collect) -> None:
