@@ -56,6 +56,8 @@ _MIN_LACKING_SHARE = 0.5
 _MIN_LACKING = 3
 """A plain text is read unless it lacks this many words of another alternative, and this share of them."""
 _CUT = re.compile(r"(?<!^--) \r?\n(?![>\r\n])", re.MULTILINE)
+_UUENCODED = re.compile(r"^begin [0-7]{3,4} (\S.*?)\r?\n(?:[ -`]+\r?\n)+end[ \r]*$", re.MULTILINE)
+"""A file within a text, as mail programs attached files before MIME."""
 _WORD = re.compile(r"\w+")
 _APPLE_COUNT = re.compile(rb"\s*(\d+)[ \t]*\r?\n")
 """First line of a message of Apple Mail (.emlx): its bytes. A list of properties follows the message."""
@@ -275,9 +277,9 @@ def _write_text(decoded: Decoded, into: Assembly, is_page: bool) -> Written:
     if is_page:
         written = html.write_page(decoded.text, into)
     else:
-        into.add(decoded.text)
+        into.add(_UUENCODED.sub("", decoded.text))
         written = Written(words=count(decoded.text))
-    return replace(written, notes=decoded.notes)
+    return replace(written, notes=(*decoded.notes, *inside.files(_UUENCODED.findall(decoded.text))))
 
 
 def _write_alternative(children: list[MIMEPart], into: Assembly, attached: list[MIMEPart]) -> Written:

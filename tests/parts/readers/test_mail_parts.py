@@ -38,6 +38,7 @@ def part(entity: str) -> tuple[str, str]:
 PLAIN, PAGE = "Content-Type: text/plain", "Content-Type: text/html"
 PDF, PICTURE = "Content-Type: application/x-thing; name=a.bin", "Content-Type: image/png"
 CALENDAR = "Content-Type: text/calendar; method=REQUEST"
+UUENCODED = "begin 644 my plan.doc\n6=75E;F-O9&5D(')E9'!O;&P@=&5X=\n`\nend"
 STUB = "This message is in HTML. Please use a mail program that shows HTML."
 SHOWN = "Your parcel with the copper kettle leaves on Thursday.\n\nKettle\t39.90"
 
@@ -51,6 +52,8 @@ SHOWN = "Your parcel with the copper kettle leaves on Thursday.\n\nKettle\t39.90
             "Your parcel leaves on Thursday",
             (),
         ),
+        (f"{PLAIN}\n\nCome.\n{UUENCODED}\nBye.", "Come.\n\nBye.", (Code.FILES_INSIDE("1 file", "my plan.doc"),)),
+        (f"{PLAIN}\n\nbegin 644 words\nthat go on\nend", "begin 644 words\nthat go on\nend", ()),
         (multipart("alternative", (PLAIN, "Come."), (CALENDAR, EVENT)), f"Come.\n\n{BUDGET}", ()),
         (multipart("mixed", (PLAIN, "Come."), (CALENDAR, EVENT)), f"Come.\n\n{BUDGET}", ()),
         (
