@@ -198,10 +198,12 @@ def kind_of_ole(head: bytes, extension: str = "") -> Code | None:
 
     A document may hold others. The kind of its name comes first, or else the first one in the directory.
     """
+    if not head.startswith(OLE):
+        return None
     places = {head.find(name.encode("utf-16-le")): code for name, code in _OLE_STREAMS.items()}
     codes = [code for place, code in sorted(places.items(), key=itemgetter(0)) if place >= 0]
     named = _ADVICE_BY_EXTENSION.get(extension)
-    return (named if named in codes else next(iter(codes), None)) if head.startswith(OLE) else None
+    return named if named in codes else next(iter(codes), None)
 
 
 READER_VERSIONS: dict[str, int] = {
