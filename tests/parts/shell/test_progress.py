@@ -171,7 +171,7 @@ def test_vectors_from_the_cache_do_not_count_as_speed(
     cache = VectorCache(tmp_path / "vectors.db")
 
     def embed(*words: str) -> float | None:
-        embedding = Embedding(PassageSettings(32, 0))
+        embedding = Embedding(encoder.recipe, PassageSettings(32, 0))
         embedding.embed(
             encoder,
             [Document(word, word * 100) for word in words],
