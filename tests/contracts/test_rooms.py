@@ -123,6 +123,7 @@ ENGINE_RULES = (
     "fields.field_types",
     "fields.flatten",
     "hashes",
+    "move",
     "pairs",
     "temporary",
     "vectors",
