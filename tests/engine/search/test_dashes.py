@@ -106,6 +106,7 @@ def test_other_words_at_the_end_are_excluded(flags: Searcher, question: str, lef
         assert hits.notes[0].startswith("read as conditions: -")
 
 
+@pytest.mark.needs("federation")
 def test_all_ways_to_ask_read_dashes_alike(flags: Searcher, paths: list[Path], module_encoder: Any) -> None:
     async def answers(questions: list[str]) -> list[Any]:
         async with AsyncSearcher(paths[0], module_encoder) as searcher:
