@@ -18,7 +18,7 @@ from indexer.stores.words.analysis import (
     Analysis,
     characters,
     is_compound,
-    places_apart,
+    joined_words,
 )
 
 _UNSPACED = re.compile(f"[{UNSPACED}]")
@@ -123,10 +123,9 @@ class QuestionWords:
 
     def _spans(self, text: str) -> list[tuple[int, int]]:
         """Return the offsets of matching words, and of those that match joined (`e-mail` for `email`)."""
-        terms, _ = self._terms
-        joined = [
-            span for span in places_apart(text) if not terms.isdisjoint(self._analysis.joined(text[slice(*span)]))
-        ]
+        (terms, _), vocabulary, apart = self._terms, self._vocabulary, joined_words(text)
+        vocabulary.learn({word for *_, word in apart})
+        joined = [(start, end) for start, end, word in apart if not terms.isdisjoint(vocabulary.terms[word])]
         words = self._spans_of_words(text)
         return sorted(joined + [span for span in words if not any(start <= span[0] < end for start, end in joined)])
 
