@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping
 from itertools import accumulate
 from typing import Any
 
+from indexer.records import RECORD_FORMATS
+
 MAX_COLUMN_CHARACTERS = 5_000
 """Maximum characters of the columns of a record that are searched by words, the shortest first. Each passage has them,
 so that more would take more room than the text."""
 
-RECORD_FORMATS = frozenset({"csv", "json", "jsonl", "tsv"})
 _WORD = re.compile(r"(?<!\S)(?!\S*://|\d{4}-\d\d-\d\dT)\S*?[^\W\d_]")
 
 

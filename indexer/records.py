@@ -66,6 +66,9 @@ class Document:
 OPTIONAL = tuple(member.name for member in fields(Document) if member.default is None)
 """The members of a document that are a string or None. Every store has a column for each."""
 
+RECORD_FORMATS = frozenset({"csv", "json", "jsonl", "tsv"})
+"""Formats of files that hold many documents of one kind."""
+
 
 @dataclass(frozen=True, slots=True)
 class Span:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 
-from indexer.records import OPTIONAL, Document
+from indexer.records import OPTIONAL, RECORD_FORMATS, Document
 from indexer.settings import Meaning
 from indexer.stores.port import Passage
-
-RECORDS = frozenset({"json", "jsonl", "csv", "tsv"})
-"""Formats of files that hold many documents of one kind."""
 
 MAILS = ("eml", "mbox", "maildir")
 """Formats of messages."""
@@ -35,6 +32,6 @@ def content_hash(document: Document, meaning: Meaning, vectors: bytes = b"") -> 
 def row_hash(document: Document | Passage) -> bytes:
     """16-byte hash of the stored members that are not embedded. If only it changes, the row is rewritten."""
     # A record has the time of its file, which does not say whether this record has changed.
-    is_record = document.format in RECORDS and document.uri != document.path
+    is_record = document.format in RECORD_FORMATS and document.uri != document.path
     hashed = [None if is_record and name == "modified" else getattr(document, name) for name in OPTIONAL]
     return hashlib.blake2b(_encode([document.metadata, *hashed]).encode(), digest_size=16).digest()

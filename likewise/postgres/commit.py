@@ -12,10 +12,9 @@ from typing import Any
 
 from psycopg import errors, sql
 
-from indexer.columns import RECORD_FORMATS
 from indexer.errors import BadInput, Message, NotAnIndex, NotPermitted
 from indexer.ledger import STORED_LEFT_OUT, Code, notes_stored
-from indexer.records import Changes, Stamp
+from indexer.records import RECORD_FORMATS, Changes, Stamp
 from indexer.settings import Settings
 from indexer.stores.commits import changed_settings, changes_of, passage_rows, settings_of
 from indexer.stores.fields.flatten import scalars, with_dates

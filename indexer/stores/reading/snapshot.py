@@ -9,10 +9,9 @@ from copy import copy
 import numpy as np
 
 from indexer.filters.tree import COLUMNS, Type, Where
-from indexer.records import Vector
+from indexer.records import RECORD_FORMATS, Vector
 from indexer.settings import Meaning, Settings
 from indexer.stores.fields.field_types import date_fields, metadata_types
-from indexer.stores.hashes import RECORDS
 from indexer.stores.port import (
     Candidates,
     CheckReport,
@@ -132,7 +131,7 @@ class Snapshot(DocumentReader, FieldReader, LedgerReader):
             rows.sort(key=lambda row: ((row[1].strip() or row[2]).casefold(), row[0]))
         else:
             rows.sort(key=lambda row: (row[3] or "", row[0]), reverse=True)
-        files = [row[4] if row[4] and row[5] in RECORDS else row[0] for row in rows]
+        files = [row[4] if row[4] and row[5] in RECORD_FORMATS else row[0] for row in rows]
         files = files if len({*files}) > 1 else [row[0] for row in rows]
         sizes, first_of = Counter(files), {file: row[0] for file, row in zip(files[::-1], rows[::-1], strict=True)}
         documents = {first_of[file]: size for file, size in [*sizes.items()][:k]}

@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from indexer.columns import RECORD_FORMATS, searched_columns
+from indexer.columns import searched_columns
 from indexer.deadline import NEVER, Deadline
 from indexer.errors import BadInput, IndexDamaged, IndexLocked, NotAnIndex, NoWords, count_of
 from indexer.filters.dates import day_of, read_date
@@ -32,7 +32,7 @@ from indexer.filters.tree import COLUMNS, Fields, Type, Where, matches, type_of
 from indexer.ledger import Code
 from indexer.listener import SILENT, Listener
 from indexer.passages.markup import VisibleText
-from indexer.records import Changes, Document, KnownFile, Span, Stamp, Vector
+from indexer.records import RECORD_FORMATS, Changes, Document, KnownFile, Span, Stamp, Vector
 from indexer.settings import Meaning, Settings
 from indexer.stores import port
 from indexer.stores.fields.field_types import check_filter

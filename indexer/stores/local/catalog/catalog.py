@@ -13,9 +13,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from indexer.columns import RECORD_FORMATS, searched_columns
+from indexer.columns import searched_columns
 from indexer.ledger import HELD, STORED_LEFT_OUT, Code, notes_stored
-from indexer.records import UNREAD, Changes, Stamp
+from indexer.records import RECORD_FORMATS, UNREAD, Changes, Stamp
 from indexer.settings import Settings
 from indexer.stores.commits import changed_settings, changes_of
 from indexer.stores.fields.flatten import scalars, with_dates
