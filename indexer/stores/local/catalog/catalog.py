@@ -138,7 +138,8 @@ class Catalog:
 
     def _follow(self) -> None:
         """Record the new addresses of files that have moved with the index."""
-        move = moves.find_move(self._db.conn, self._path.parent)
+        home = moves.recorded_home(self._db.conn)
+        move = moves.find_move(self._db.conn, self._path.parent, home)
         if move is not None and not moves.strangers(self._db.conn, move):
             with self.transaction() as db:
                 moves.carry(db.conn, move)

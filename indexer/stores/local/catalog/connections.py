@@ -170,7 +170,8 @@ def open_catalog(catalog: Path, mode: str, folder: Path) -> CatalogConnection:
             factory=CatalogConnection,
         )
         require_format(connection, catalog.parent)
-        connection.home, connection.move = recorded_home(connection), find_move(connection, folder)
+        connection.home = recorded_home(connection)
+        connection.move = find_move(connection, folder, connection.home)
         if connection.move is not None:
             translate(connection, connection.move)
     except BaseException as error:

@@ -67,13 +67,15 @@ def is_at(folder: Path, home: str) -> bool:
     return False
 
 
-def find_move(connection: sqlite3.Connection, folder: Path) -> Move | None:
+def find_move(connection: sqlite3.Connection, folder: Path, home: str | None) -> Move | None:
     """Return how an index and its files have moved together; None if they have not.
 
     If the index alone was moved or copied, its files are where they were, and are not found where it is now, or are
     other files that it has already.
+
+    Args:
+        home: the setting of this name.
     """
-    home = recorded_home(connection)
     if home is None or is_at(folder, home):
         return None
     move = Move(home.rstrip(os.sep), home_of(folder).rstrip(os.sep))
