@@ -65,9 +65,11 @@ class Source:
 
     def take_name(self, names: Mapping[str, str]) -> None:
         """Name the root as below the first file or folder of `names` that really holds it, given with its real path."""
+        if self.root in names:
+            return
         real = os.path.realpath(self.root)
         for name, folder in names.items():
-            if self.root not in names and (real == folder or real.startswith(folder.rstrip(os.sep) + os.sep)):
+            if real == folder or real.startswith(folder.rstrip(os.sep) + os.sep):
                 root = name + real[len(folder) :]
                 if root != self.root:
                     self.root, self.argument = root, os.sep.join(filter(None, (root, self.pattern)))
