@@ -40,7 +40,7 @@ _UNWANTED = re.compile(r"[\W_]+|[\x00-\x08]")
 
 @dataclass
 class Compared:
-    """What was compared of a file: its words, those that are missing, and the notes of the ledger on it."""
+    """The comparison of one file: its number of words, the missing words, and its notes in the ledger."""
 
     file: str
     format: str

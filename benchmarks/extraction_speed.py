@@ -1,6 +1,6 @@
 """The speed of reading files, by format: files and MB per second, also against another checkout of likewise.
 
-Seconds are those of the processor, in the process and its worker: other programs on the machine disturb them little.
+The times are processor seconds of a process and its worker, because other programs hardly disturb these.
 Each checkout has a process, and these take turns with each format. The best turn counts. The first file of a format is
 read once before, so that imports do not count. Without files of the user it makes files of the words of the project's
 own pages. `benchmarks.extraction --time` calls it.
@@ -66,7 +66,7 @@ def _start(folder: Path, python: str) -> subprocess.Popen[str]:
 
 
 def _seconds(process: subprocess.Popen[str], files: list[Path]) -> float:
-    """Return the seconds in which a process reads files."""
+    """Return the processor seconds that a process needs for these files."""
     assert process.stdin
     assert process.stdout
     print(json.dumps(list(map(str, files))), file=process.stdin, flush=True)

@@ -127,7 +127,7 @@ def _office_words(root: ElementTree.Element, kind: str) -> str:
             return
         placeholders = (each for each in element.iter() if _local(each) == "ph") if name == "sp" else iter(())
         types = [each.get("type", "") for each in placeholders]
-        if types and (kind in {"sldMaster", "sldLayout"} or "sldNum" in types):  # prompts, which nobody sees on slides
+        if types and (kind in {"sldMaster", "sldLayout"} or "sldNum" in types):  # slides do not show these prompts
             return
         if name in _OFFICE_BREAKS:
             parts.append("\n")
@@ -147,7 +147,7 @@ def _office_words(root: ElementTree.Element, kind: str) -> str:
 
 
 def _cell_words(cell: ElementTree.Element, strings: list[str], formats: list[str | None]) -> str:
-    """What a cell shows; empty for a number with a format of its own, and for a fraction, which is rounded."""
+    """Return what a cell shows. Numbers that Excel writes in another way, and fractions, are left out."""
     value, kind, style = cell.findtext("{*}v") or "", cell.get("t", "n"), int(cell.get("s", "0"))
     if kind == "s":
         return strings[int(value)] if value.isdecimal() and int(value) < len(strings) else ""
@@ -337,7 +337,7 @@ def rtf_text(path: Path) -> str:
 
 
 def xml_text(path: Path) -> str:
-    """The texts between the tags, which are pages themselves in feeds."""
+    """Return the texts between the tags. In feeds, such a text is a page in HTML."""
     return shown(html.unescape(" ".join(ElementTree.fromstring(path.read_bytes()).itertext())))
 
 

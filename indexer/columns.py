@@ -30,7 +30,7 @@ def searched_columns(format_: str | None, metadata: str | Mapping[str, Any]) -> 
 
 
 def unsearched_columns(format_: str | None, metadata: Mapping[str, Any], text: str) -> list[str]:
-    """Return the names of the columns that are too long to be searched by words, except those that the text has."""
+    """Return the names of the columns that are too long to be searched by words and are not in the text either."""
     return [name for column, name in _columns(format_, metadata)[1].items() if column.strip() not in text]
 
 

@@ -72,8 +72,8 @@ def read_jsonl(stream: BinaryIO, container: Container) -> Iterator[Entry]:
 
 
 def _has_no_documents(stream: BinaryIO, options: ReadOptions) -> bool:
-    """Return whether every line is an object without text and title, also in the usual members if
-    others were asked for.
+    """Return whether every line is an object without text and title, also in the usual members if others were asked
+    for.
 
     It stops at the first other line. A damaged line may have been a document.
     """
