@@ -287,6 +287,7 @@ def test_what_is_found_as_one_word_does_not_count_in_the_length() -> None:
     analysis = Analysis("en")
     assert analysis.stems("an e-mail to 1,000 people") == ["an", "e", "mail", "to", "1", "000", "peopl"]
     assert analysis.joined("an e-mail to 1,000 people, and e-mails 东京-北京") == ["email", "1000"]
+    assert Analysis("tr").joined("bir E-İmza") == ["eimza"]  # İ is longer in lower case
     assert analysis.terms("e-mail") == ["e", "mail", "email"]
 
 
