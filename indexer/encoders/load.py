@@ -111,7 +111,7 @@ def _load_request(spec: RecipeSpec, runtime: Runtime) -> Encoder:
     if runtime.name not in RUNTIME_NAMES:
         raise ModelError(f"runtime {runtime.name!r} is not one of {', '.join(RUNTIME_NAMES)}")
     if not raw:
-        folder = find_model(spec.model)
+        folder = find_model(spec.model, fingerprint=spec.fingerprint)
         refuse_unsuitable(folder, spec.model)
         if not spec.route and has_two_routes(folder):
             for_questions = dataclasses.replace(runtime, precision="auto")

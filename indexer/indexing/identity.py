@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from os import PathLike
+from pathlib import Path
 
 from indexer.encoders import Recipe, RecipeSpec
 from indexer.encoders.kinds import loader_of
@@ -45,7 +46,8 @@ def as_stored(model: str | PathLike[str] | RecipeSpec, stored: Recipe) -> Recipe
     if isinstance(model, str) and (loader := loader_of(model)) is not None and loader is loader_of(stored.model):
         return replace(stored, model=loader.stored_name(model))
     spec = RecipeSpec.of(model)
-    if scheme_of(spec.model) or fingerprint(find_model(spec.model)) != stored.fingerprint:
+    own = stored.fingerprint if Path(spec.model).name == Path(stored.model).name else ""
+    if scheme_of(spec.model) or fingerprint(find_model(spec.model, fingerprint=own)) != stored.fingerprint:
         return spec
     made = spec_of(stored)
     return replace(
@@ -55,6 +57,7 @@ def as_stored(model: str | PathLike[str] | RecipeSpec, stored: Recipe) -> Recipe
         max_tokens=made.max_tokens if spec.max_tokens is None else spec.max_tokens,
         dimensions=made.dimensions if spec.dimensions is None else spec.dimensions,
         stored=True,
+        fingerprint=stored.fingerprint,
     )
 
 

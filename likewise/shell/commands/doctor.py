@@ -151,7 +151,7 @@ def _models() -> Iterator[Finding]:
     names = sorted(folder.name for folder in hub.glob("models--*")) if hub.is_dir() else []
     models = ", ".join(name.removeprefix("models--").replace("--", "/") for name in names) or "none"
     yield Finding("models", f"fetched: {models}; {hub}")
-    yield Finding("cache", f"{_size(cache_folder())} of compiled models and vectors, {cache_folder()}")
+    yield Finding("cache", f"{_size(cache_folder())} of models and vectors, {cache_folder()}")
 
 
 def _size(folder: Path) -> str:

@@ -91,7 +91,8 @@ class VectorOptions(NewIndex):
             from indexer.encoders.recipes.locate import lasting_name
 
             spec = self._spec(recipe)
-            index = index.with_model(spec, found_at=lasting_name(spec.model) if recipe and self.model else None)
+            place = lasting_name(spec.model, recipe.fingerprint) if recipe and self.model else None
+            index = index.with_model(spec, found_at=place)
         dimensions = index.settings.dimensions
         if not dimensions and self.dimensions is not None and self.dimensions > 0:  # the index has no width yet
             dimensions = self.dimensions
@@ -162,7 +163,7 @@ class VectorOptions(NewIndex):
         """Return whether the named model is the index's own model. Its weights are compared when it is loaded."""
         from indexer.encoders.recipes.locate import lasting_name
 
-        same = self.model is None or lasting_name(self.model) == recipe.model
+        same = self.model is None or lasting_name(self.model, recipe.fingerprint) == recipe.model
         return same and not (self.pooling or self.layers or self.combine)
 
 
