@@ -265,7 +265,9 @@ class Native:
             )
         self._epsilon: float = config.get("layer_norm_eps", 1e-12)
         reaches: list[_Reach] = config["reaches"]
-        self._words = take(words)
+        # A table in 16 bits stays in the mapped file, which processes share. Few of its rows are ever read.
+        stored = weights[prefix + words].dtype if positions and prefix + words in weights else dtype
+        self._words = take(words, stored if stored.itemsize <= dtype.itemsize else dtype)
         # Most tokens are in segment 0. Its embedding is added in advance, and then only the difference to it.
         has_segments = segments and config.get("type_vocab_size") != 0
         table = take(segments, torch.float32) if has_segments else torch.zeros(1, self.hidden)
@@ -301,7 +303,7 @@ class Native:
         where = self._places(batch)
         spare = (_rows(tokens) if self.dtype == torch.bfloat16 else tokens) - tokens
         where = F.pad(where, (0, spare))
-        x = self._words[F.pad(batch.ids, (0, spare))]
+        x = self._words[F.pad(batch.ids, (0, spare))].to(self.dtype)
         if self._positions is not None:
             x = x + self._positions[where + self._first]
         if batch.segments is not None and self._segments is not None:

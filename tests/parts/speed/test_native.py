@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 
 from benchmarks.architectures import ARCHITECTURES, make_folder
 from indexer.encoders import load_encoder
@@ -55,6 +56,20 @@ def test_the_states_of_texts_of_all_lengths_are_those_of_transformers(name: str,
 @pytest.mark.parametrize("name", NATIVE)
 def test_the_states_of_each_length_are_those_of_transformers(name: str, tmp_path: Path) -> None:
     assert_same_states(folder_of(name, tmp_path / name), batch_of(list(range(300, 0, -1))))
+
+
+def test_a_table_of_words_in_16_bits_stays_in_its_mapped_file(tmp_path: Path) -> None:
+    folder = folder_of("bert", tmp_path / "bert")
+    weights = {name: weight.half() for name, weight in load_file(folder / "model.safetensors").items()}
+    (folder / "model.safetensors").unlink()  # mapped
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    assert_same_states(folder, batch_of([20, 9, 9, 4]))
+    for dtype in (torch.float32, torch.bfloat16):
+        table = Native(folder, dtype)._words
+        assert table.dtype == torch.float16
+        maps = [line.split() for line in Path("/proc/self/maps").read_text().splitlines() if str(folder) in line]
+        spans = [range(*(int(end, 16) for end in places.split("-"))) for places, *_ in maps]
+        assert any(table.data_ptr() in span for span in spans)
 
 
 @pytest.mark.parametrize("name", ["bert", "nomic_bert", "albert", "mobilebert"])
