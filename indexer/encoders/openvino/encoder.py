@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import threading
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,13 @@ from indexer.encoders.openvino.files import (
     GRAPH_FILES,
     RECIPE,
     TOKENIZER,
-    checksum_error,
     read_manifest,
-    unusable_error,
+    verified_text,
     verify,
 )
 from indexer.encoders.recipes.port import Role, Tokenizing
 from indexer.encoders.recipes.recipe import Recipe
+from indexer.encoders.tokens import piece_table
 from indexer.encoders.tokens.batching import unit
 from indexer.encoders.tokens.tokenizer import Ids, Tokenizer
 from indexer.errors import ModelError
@@ -63,16 +64,14 @@ class CompiledEncoder(Tokenizing):
             ModelError: a file is missing or damaged, or the graph does not run on this machine's CPU.
         """
         sums, precision, special_tokens = read_manifest(folder)
-        try:
-            texts = {name: (folder / name).read_bytes() for name in (TOKENIZER, RECIPE)}
-        except OSError as error:
-            raise unusable_error(folder, error) from error
-        for name, content in texts.items():
-            if hashlib.sha256(content).hexdigest() != sums[name]:
-                raise checksum_error(folder / name)
-        recipe = Recipe.from_json(texts[RECIPE].decode())
+
+        recipe = Recipe.from_json(verified_text(folder, RECIPE, sums))
         prompts = recipe.query_prompt, recipe.document_prompt
-        tokenizer = Tokenizer(texts[TOKENIZER].decode(), recipe.max_tokens, *prompts, special_tokens)
+        if has_table := piece_table.FILES[0] in sums:
+            verify(folder, piece_table.FILES, sums)
+        pieces = piece_table.PieceTable(folder) if has_table else None
+        read_tokenizer = partial(verified_text, folder, TOKENIZER, sums)
+        tokenizer = Tokenizer(read_tokenizer, recipe.max_tokens, *prompts, special_tokens, pieces)
         model = _prepare(folder, sums, precision, cache or _user_cache(), threads)
         return cls(recipe, tokenizer, model)
 

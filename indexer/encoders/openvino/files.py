@@ -42,6 +42,17 @@ def verify(folder: Path, names: Sequence[str], sums: dict[str, str]) -> None:
                 raise checksum_error(folder / name)
 
 
+def verified_text(folder: Path, name: str, sums: dict[str, str]) -> str:
+    """Return the text of a file. Raises ModelError if it cannot be read or does not have its checksum."""
+    try:
+        content = (folder / name).read_bytes()
+    except OSError as error:
+        raise unusable_error(folder, error) from error
+    if hashlib.sha256(content).hexdigest() != sums[name]:
+        raise checksum_error(folder / name)
+    return content.decode()
+
+
 def damage(folder: Path) -> str | None:
     """Return what is wrong with a compiled encoder; None if nothing is wrong, or if there is no folder."""
     if not folder.exists():

@@ -6,28 +6,32 @@ It handles prompts, special tokens, the token limit and truncation. Each runtime
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from json import loads
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 
 from indexer.encoders.recipes.port import Role
+from indexer.encoders.tokens.piece_table import PieceTable
 from indexer.encoders.tokens.texts import checked_texts
 from indexer.errors import ModelError, TextTooLong
 
 Ids = NDArray[np.int32]
 """Token ids (tokens,) of one text."""
 
+T = TypeVar("T")
+
 _BLOCK_CHARACTERS = 1 << 18
 """Characters of a text that are read as tokens at once. The library takes about 240 bytes for each character."""
 
-_BLOCK_TEXTS = 1024
-"""Texts whose ids are read at once."""
+_TABLE_CHARACTERS = 1 << 14
+"""The same for a table of pieces, which takes 0.1 s for so many. A longer text is read without the table."""
 
 _MAX_GROWTH = 1000.0
 """Maximum factor by which the replacements of a tokenizer lengthen a text. A hundred doublings would never end."""
@@ -43,22 +47,55 @@ class Tokenizer:
     """A model's tokenizer with its prompts and limit. It keeps no state between calls, so threads can share it."""
 
     def __init__(
-        self, json: str, max_tokens: int, query_prompt: str = "", document_prompt: str = "", special_tokens: bool = True
+        self,
+        json: str | Callable[[], str],
+        max_tokens: int,
+        query_prompt: str = "",
+        document_prompt: str = "",
+        special_tokens: bool = True,
+        pieces: PieceTable | None = None,
     ) -> None:
         """Read a tokenizer.
 
         Args:
-            json: the text of a tokenizer.json.
+            json: the text of a tokenizer.json, or a function that reads it when it is needed.
             max_tokens: how many tokens the model reads of one text, special tokens and prompt counted.
             query_prompt, document_prompt: text put before each text of that role.
             special_tokens: whether the model reads special tokens around each text.
+            pieces: the table of the same tokenizer, with which the ids of short texts do not need `json`.
 
         Raises:
             ModelError: `json` is not a tokenizer, or the prompts leave no room for a text.
         """
+        self._source = json
+        self._pieces = pieces
+        self.max_tokens = max_tokens
+        self.special_tokens = special_tokens
+        self._prompts: dict[Role, str] = {"query": query_prompt, "document": document_prompt}
+        self.around = self._special_tokens() if special_tokens else ([], [])
+        for role in self._prompts:
+            if (taken := self.overhead(role)) >= max_tokens:
+                raise ModelError(
+                    f"the {role} prompt and special tokens take {taken} tokens of {max_tokens}: "
+                    "raise max_tokens or shorten the prompt"
+                )
+
+    @property
+    def _together(self) -> int:
+        """Maximum characters that are read at once."""
+        return _BLOCK_CHARACTERS if self._pieces is None else _TABLE_CHARACTERS
+
+    @cached_property
+    def json(self) -> str:
+        """The text of the tokenizer.json."""
+        return self._source if isinstance(self._source, str) else self._source()
+
+    @cached_property
+    def _tokenizer(self) -> tokenizers.Tokenizer:
+        text = self.json
         try:
-            self._tokenizer = tokenizers.Tokenizer.from_str(json)
-            normalizer = self._tokenizer.normalizer
+            tokenizer = tokenizers.Tokenizer.from_str(text)
+            normalizer = tokenizer.normalizer
             growth = 1.0 if normalizer is None else _growth(loads(normalizer.__getstate__()))
         except Exception as error:
             raise ModelError(
@@ -71,35 +108,29 @@ class Tokenizer:
                 "model again from a source that you trust"
             )
         # The file may turn on truncation and padding. Here a text is only truncated when the caller asks for it.
-        self._tokenizer.no_truncation()
-        self._tokenizer.no_padding()
-        self.json = json
-        self.max_tokens = max_tokens
-        self.special_tokens = special_tokens
-        self._prompts: dict[Role, str] = {"query": query_prompt, "document": document_prompt}
-        self._takes_spaces = any(
-            "a b"[start] == " " for start, _ in self._tokenizer.encode("a b", add_special_tokens=False).offsets
-        )
-        self._before, self._after = self._special_tokens() if special_tokens else ([], [])
-        for role in self._prompts:
-            if (taken := self.overhead(role)) >= max_tokens:
-                raise ModelError(
-                    f"the {role} prompt and special tokens take {taken} tokens of {max_tokens}: "
-                    "raise max_tokens or shorten the prompt"
-                )
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        return tokenizer
+
+    @cached_property
+    def _takes_spaces(self) -> bool:
+        """Whether tokens begin with the space before a word."""
+        offsets = self._reader(["a b"])[0].encode("a b", add_special_tokens=False).offsets
+        return any("a b"[start] == " " for start, _ in offsets)
 
     def overhead(self, role: Role = "document") -> int:
         """Return how many tokens special tokens and prompt add to every text of this role."""
-        prompt = self._tokenizer.encode(self._prompts[role], add_special_tokens=False)
-        return len(self._before) + len(prompt.ids) + len(self._after)
+        (prompt,) = self._ids([self._prompts[role]])
+        return len(prompt) + sum(map(len, self.around))
 
     def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
         """Return where the tokens of each text begin and end: (tokens, 2) in code points; see `Encoder.offsets`."""
         parts: list[list[NDArray[np.int32]]] = [[] for _ in texts]
-        for group in _groups(texts):
+        all_blocks = ((number, *block) for number, text in enumerate(texts) for block in _blocks(text))
+        for group in _grouped(all_blocks, lambda block: block[2] - block[1], self._together):
             blocks = [texts[number][start:end] for number, start, end in group]
             with _no_panic():
-                encodings = self._tokenizer.encode_batch(blocks, add_special_tokens=False)
+                encodings = self._reader(blocks)[0].encode_batch(blocks, add_special_tokens=False)
             for (number, start, _), block, encoding in zip(group, blocks, encodings, strict=True):
                 spans = np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2)
                 if self._takes_spaces:
@@ -116,20 +147,30 @@ class Tokenizer:
         """
         texts = checked_texts(texts, role)
         prompt = self._prompts[role]
-        room = self.max_tokens - len(self._before) - len(self._after)
+        before, after = self.around
+        room = self.max_tokens - len(before) - len(after)
         rows: list[Ids] = []
-        for start in range(0, len(texts), _BLOCK_TEXTS):
-            block = [prompt + text for text in texts[start : start + _BLOCK_TEXTS]]
-            with _no_panic():
-                encodings = self._tokenizer.encode_batch_fast(block, add_special_tokens=False)
-            for encoding in encodings:
-                row = encoding.ids
+        for group in _grouped((prompt + text for text in texts), len, self._together):
+            for row in self._ids(group):
                 if len(row) > room:
                     if not truncate:
                         raise TextTooLong(len(rows), len(row) - room + self.max_tokens, self.max_tokens)
                     del row[room:]
-                rows.append(np.array([*self._before, *row, *self._after], dtype=np.int32))
+                rows.append(np.array([*before, *row, *after], dtype=np.int32))
         return rows
+
+    def _ids(self, texts: list[str]) -> list[list[int]]:
+        """Return the token ids of each text, without special tokens."""
+        with _no_panic():
+            reader, whole_ids = self._reader(texts)
+            rows = [each.ids for each in reader.encode_batch_fast(texts, add_special_tokens=False)]
+        return rows if whole_ids is None else [whole_ids[row].tolist() for row in rows]
+
+    def _reader(self, texts: Sequence[str]) -> tuple[tokenizers.Tokenizer, Ids | None]:
+        """Return a tokenizer for these texts, and the model's id of each of its ids if they differ."""
+        if self._pieces is None or sum(map(len, texts)) > _TABLE_CHARACTERS:
+            return self._tokenizer, None
+        return self._pieces.tokenizer(texts)
 
     def decode(self, ids: Sequence[int]) -> str | None:
         """Return the text of token ids, without special tokens; None if one of them is unknown."""
@@ -141,6 +182,8 @@ class Tokenizer:
 
     def _special_tokens(self) -> tuple[list[int], list[int]]:
         """Return the ids of the special tokens before and after every text."""
+        if self._pieces is not None:
+            return self._pieces.around
         plain = self._tokenizer.encode("a", add_special_tokens=False).ids
         special = self._tokenizer.encode("a", add_special_tokens=True).ids
         for start in range(len(special) - len(plain) + 1):
@@ -177,17 +220,16 @@ def _no_panic() -> Iterator[None]:
         ) from error
 
 
-def _groups(texts: Sequence[str]) -> Iterator[list[tuple[int, int, int]]]:
-    """Yield the blocks of texts, as the number of the text, start and end, in groups that are read together."""
-    group: list[tuple[int, int, int]] = []
-    characters = 0
-    for number, text in enumerate(texts):
-        for start, end in _blocks(text):
-            if group and characters + end - start > _BLOCK_CHARACTERS:
-                yield group
-                group, characters = [], 0
-            group.append((number, start, end))
-            characters += end - start
+def _grouped(items: Iterable[T], size: Callable[[T], int], most: int) -> Iterator[list[T]]:
+    """Yield the items in groups. The sizes of a group add up to `most`, unless a single item is larger."""
+    group: list[T] = []
+    total = 0
+    for item in items:
+        if group and total + size(item) > most:
+            yield group
+            group, total = [], 0
+        group.append(item)
+        total += size(item)
     if group:
         yield group
 

@@ -19,6 +19,7 @@ from indexer.encoders.openvino.encoder import CompiledEncoder, remove_prepared
 from indexer.encoders.openvino.kept import kept_folder
 from indexer.encoders.recipes.locate import read_json, sha256
 from indexer.encoders.recipes.port import Encoder, steady
+from indexer.encoders.tokens.piece_table import write_table
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.errors import ModelError, NothingKnown
 from likewise.speed.compilation.graph import Compilable, NotCompilable, write_graph
@@ -61,6 +62,7 @@ def compile_encoder(encoder: Encoder, folder: Path, precision: Precision = "auto
         if not _copy_graph(kept_folder(encoder.recipe, precision), draft):
             write_graph(encoder, draft / files.GRAPH, whole=precision == "float32")
         (draft / files.TOKENIZER).write_text(encoder.tokenizer.json, encoding="utf-8")
+        write_table(encoder.tokenizer.json, encoder.tokenizer.around, draft)
         (draft / files.RECIPE).write_text(encoder.recipe.to_json(), encoding="utf-8")
         sums = {file.name: sha256(file) for file in sorted(draft.iterdir())}
         special: dict[str, object] = {} if encoder.tokenizer.special_tokens else {"special_tokens": False}

@@ -117,7 +117,7 @@ def test_a_long_text_is_read_in_blocks_with_the_tokens_of_the_whole(kind: str, m
     blocks, empty = tokenizer.offsets([text, ""])
     assert blocks.tolist() == whole.tolist()
     assert empty.shape == (0, 2)
-    monkeypatch.setattr("indexer.encoders.tokens.tokenizer._BLOCK_TEXTS", 2)
+    monkeypatch.setattr("indexer.encoders.tokens.tokenizer._BLOCK_CHARACTERS", 8)
     assert [row.tolist() for row in tokenizer.ids(["cats"] * 5)] == [tokenizer.ids(["cats"])[0].tolist()] * 5
     with pytest.raises(TextTooLong) as raised:
         tokenizer.ids(["cats", "cats", text])

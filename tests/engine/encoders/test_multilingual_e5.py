@@ -27,6 +27,8 @@ from transformers import XLMRobertaTokenizer
 from indexer.encoders import Recipe, load_encoder
 from indexer.encoders.load import load_recipe
 from indexer.encoders.recipes import locate, model_cache
+from indexer.encoders.tokens.piece_table import PieceTable, write_table
+from indexer.encoders.tokens.tokenizer import Tokenizer
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.errors import DiskFull, ModelError, NotPermitted, in_shell
 from indexer.indexing.identity import as_stored
@@ -151,6 +153,29 @@ def test_ids_are_those_of_transformers_rules_in_every_script(encoder: TorchEncod
     (spans,) = encoder.offsets(["Zero\u200bwidth ﬁne"])
     assert spans.tolist()[0] == [0, 4]
     assert spans.tolist()[-1] == [11, 14]
+
+
+@needs_data
+def test_a_table_of_pieces_gives_the_ids_and_places_of_the_whole_vocabulary(
+    folder: Path, encoder: TorchEncoder, tmp_path: Path
+) -> None:
+    whole = encoder.tokenizer
+    write_table(whole.json, whole.around, tmp_path)
+
+    def unread() -> str:
+        raise AssertionError
+
+    small = Tokenizer(unread, 512, "query: ", "passage: ", pieces=PieceTable(tmp_path))
+    assert small.around == whole.around == ([0], [2])
+    assert [small.overhead(role) for role in ("query", "document")] == [5, 4]
+    characters = [
+        f"a{chr(code)}b {chr(code)}" for code in [*range(1, 0x600), *range(0x1F00, 0x2190), *range(0xFE00, 0xFF70)]
+    ]
+    texts = [*TEXTS, "hi<mask>there <pad></s>x", *(" ".join(characters[at : at + 50]) for at in range(0, 2600, 50))]
+    assert list(map(list, small.ids(texts, "query"))) == list(map(list, whole.ids(texts, "query")))
+    assert list(map(np.ndarray.tolist, small.offsets(texts))) == list(map(np.ndarray.tolist, whole.offsets(texts)))
+    with pytest.raises(AssertionError):  # A long text is read with the whole vocabulary.
+        small.ids(["word " * 4000], truncate=True)
 
 
 @needs_data
