@@ -13,9 +13,9 @@ from indexer.encoders.recipes.recipe import Recipe
 
 
 def remove_kept() -> None:
-    """Remove all compiled encoders of this user, except encoders that another process is compiling, with their
-    locks."""
-    for folder in (cache_folder() / "compiled").glob("[!.]*-*"):
+    """Remove all compiled encoders and converted models of this user, except what another process is making, with
+    its locks."""
+    for folder in (*cache_folder().glob("compiled/[!.]*-*"), *cache_folder().glob("models/[!.]*-*")):
         shutil.rmtree(folder, ignore_errors=True)
 
 

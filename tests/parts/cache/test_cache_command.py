@@ -71,11 +71,15 @@ def test_clear_removes_the_compiled_encoders_and_leaves_what_another_process_com
     compiled = tmp_path / "cache" / "likewise" / "compiled"
     for name in ("0123-auto", "4567-float32", ".0123-auto-draft"):
         (compiled / name).mkdir(parents=True)
+    converted = compiled.parent / "models" / "multilingual-e5-small-2593f032ea29"
+    converted.mkdir(parents=True)
     (compiled / "lock").touch()
     likewise("cache")
     assert len(list(compiled.iterdir())) == 4
+    assert converted.is_dir()
     likewise("cache", "--clear")
     assert sorted(each.name for each in compiled.iterdir()) == [".0123-auto-draft", "lock"]
+    assert not converted.exists()
 
 
 def test_a_cache_that_is_not_used_says_so(
