@@ -30,7 +30,7 @@ from indexer.indexing.context import Context
 from indexer.indexing.core import IndexCore
 from indexer.indexing.embedder import Embedder, Workers
 from indexer.indexing.embedding import BATCH_CHARACTERS, settings_of_new
-from indexer.indexing.new_index import NewIndex, NewIndexOptions
+from indexer.indexing.new_index import AUTO_MODEL, NewIndex, NewIndexOptions
 from indexer.listener import Listener
 from indexer.lookup import document_of, has_document, is_uri
 from indexer.passages.cut import PassageSettings
@@ -72,7 +72,8 @@ class Index:
             path: a folder that does not exist yet, or is empty.
             model: a name, a folder, a recipe (or its text) or an encoder of your own; the default is
                 all-MiniLM-L6-v2. Or the address of an endpoint, `http://localhost:11434/v1#NAME`: this user may send
-                texts to its host from now on (docs/models.md).
+                texts to its host from now on (docs/models.md). "auto" chooses all-MiniLM-L6-v2 or
+                multilingual-e5-small by the languages of the documents of the first `add` (docs/languages.md).
             dimensions: width of vectors that you bring yourself, instead of a model; "auto" takes the width of the
                 first vector that is added.
             max_tokens: most tokens in a passage; the default is the model's limit. A model behind an endpoint needs it.
@@ -148,7 +149,7 @@ class Index:
                 if not is_store(path):
                     raise
                 # Another process has made it in between: this one opens it.
-        core = IndexCore.open(path, model, Context(wanted.runtime))
+        core = IndexCore.open(path, None if model == AUTO_MODEL else model, Context(wanted.runtime))
         settings = core.settings
         width = None if core.recipe is not None else settings.dimensions or wanted.dimensions
         for name, given, stored in wanted.compared(settings, width):
@@ -282,7 +283,7 @@ class Index:
             incoming = with_embedded(documents, embedded, self.recipe, self.dimensions)
         elif vectors is None:
             incoming, notes = without_vectors(documents)
-            changes = Changes(notes=notes)
+            changes = Changes(notes=(*notes, *self._core.choose_model(incoming)))
         else:
             incoming = with_own_vectors(documents, vectors, spans, self.dimensions)
             if not self.dimensions and incoming and (first := incoming[0][1]) is not None:

@@ -33,6 +33,9 @@ class Listener:
     def note(self, text: str) -> None:
         """Receive a fact that the user should read before the call ends. It is also among the notes of the result."""
 
+    def chosen(self, text: str) -> None:
+        """Receive the model that the texts have chosen for a new index, and why."""
+
     def step(self, text: str) -> None:
         """Receive the name of a long step that begins."""
 

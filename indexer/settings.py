@@ -152,6 +152,9 @@ class Settings:
             searches by words use `language`.
         columns_searched: whether the other columns of records are searched by words (columns.py). The first record
             turns it on. An index that has records without it was made before, and keeps its scores.
+        model_reason: why the model was chosen by the texts; empty if it was named.
+        model_open: whether the first documents will choose the model: the most tokens and the overlap of a passage that
+            were given for it, or None for both. None if the model is settled.
     """
 
     dimensions: int
@@ -167,6 +170,13 @@ class Settings:
     sources: tuple[RecordedSource, ...] = ()
     language_open: bool = False
     columns_searched: bool = False
+    model_reason: str = ""
+    model_open: tuple[int | None, int | None] | None = None
+
+    @property
+    def model_note(self) -> str:
+        """The model that the texts have chosen, and why; empty if it was named or is open."""
+        return f"the model is {self.recipe.model}: {self.model_reason}" if self.recipe and self.model_reason else ""
 
     @property
     def meaning(self) -> Meaning:

@@ -19,10 +19,11 @@ from indexer.errors import BadInput
 from indexer.indexing.batches import ChangedDocument, Incoming, Pending, Prepared, diff, finish, refuse_unembedded
 from indexer.indexing.context import Context
 from indexer.indexing.embedder import Embedder, Workers
-from indexer.indexing.embedding import BATCH_CHARACTERS, COMMIT_S, FIRST_BATCH_CHARACTERS
+from indexer.indexing.embedding import BATCH_CHARACTERS, COMMIT_S, FIRST_BATCH_CHARACTERS, settings_of_new
 from indexer.indexing.first_documents import FirstDocuments
 from indexer.indexing.identity import as_stored, index_was_replaced, moved_to, require_recipe
 from indexer.indexing.index_embedding import IndexEmbedding
+from indexer.indexing.new_index import AUTO_MODEL, NewIndex
 from indexer.records import Changes, Document
 from indexer.settings import Settings
 from indexer.stores.addresses.open import open_store
@@ -47,12 +48,17 @@ class IndexCore:
         """
         self.store = store
         self.context = context or Context()
-        self.settings = self.stored_settings()
-        self._first = FirstDocuments(store, self.settings, self.context.listener)
-        self._embedding: IndexEmbedding | None = None
-        if self.settings.recipe is not None and self.settings.passages is not None:
-            embedder = Embedder(self.settings.recipe, self.settings.passages, runtime=self.context.runtime)
-            self._embedding = IndexEmbedding(embedder, encoder, self.context)
+        self._use(self.stored_settings(), encoder)
+
+    def _use(self, settings: Settings, encoder: Encoder | None = None) -> None:
+        """Work with these settings, which are stored, and with the encoder of their recipe."""
+        embedding: IndexEmbedding | None = None
+        if settings.recipe is not None and settings.passages is not None:
+            embedder = Embedder(settings.recipe, settings.passages, runtime=self.context.runtime)
+            embedding = IndexEmbedding(embedder, encoder, self.context)
+        self._first = FirstDocuments(self.store, settings, self.context.listener)
+        self._embedding = embedding
+        self.settings = settings  # Last: other threads that see these settings embed with them.
 
     @classmethod
     def open(
@@ -181,6 +187,7 @@ class IndexCore:
             more_follow: see `read_languages`.
             workers: embed the documents instead of the workers of the context, or this process.
         """
+        self.choose_model(batch)
         changed, unchanged, hashes = self.compare(batch)
         notes: list[str] = []
         if new := [item.document for item in changed if item.action != "rewrite"]:
@@ -218,6 +225,38 @@ class IndexCore:
         """Detect the languages of the first documents, as `FirstDocuments` does, and return notes."""
         return self._first.read_languages(documents, more_follow=more_follow, settle=self.settle_language)
 
+    def choose_model(self, first: Sequence[Incoming]) -> tuple[str, ...]:
+        """Choose the model of an index whose model is open by its first documents, and return a note; otherwise do
+        nothing.
+
+        Without a note, the index keeps its model: the texts do not show a language, or a document brings its vectors.
+        """
+        if self.settings.model_open is None or not first:
+            return ()
+        texts = [] if any(own is not None for _, own in first) else [document.text for document, _ in first]
+        runtime = self.context.runtime
+        with self.writer() as writer:
+            self._require_as_opened()
+            if self.settings.model_open is None:
+                return ()
+            tokens, overlap = self.settings.model_open
+            options = NewIndex(
+                None, tokens, overlap, None, runtime.precision, runtime.device, runtime.trust_remote_code
+            )
+            chosen, encoder = settings_of_new(AUTO_MODEL, options, self.context.cache, texts)
+            unknown = "the first texts do not show a language" if texts else "the first documents brought their vectors"
+            reason = chosen.model_reason or unknown
+
+            def settle(stored: Settings) -> Settings:
+                stored = replace(stored, model_reason=reason, model_open=None)
+                return replace(stored, dimensions=chosen.dimensions, recipe=chosen.recipe, passages=chosen.passages)
+
+            self._use(writer.change(settle), encoder)
+        if not chosen.model_note:
+            return ()
+        self.context.listener.chosen(chosen.model_note)
+        return (chosen.model_note,)
+
     def settle_language(self, language: str) -> None:
         """Store the language of an index without a language, unless another writer has stored one."""
         with self.writer() as writer:
@@ -241,6 +280,8 @@ class IndexCore:
     def _require_as_opened(self) -> None:
         """Raise RecipeMismatch if another index has replaced the opened index."""
         stored = self.stored_settings()
+        if self.settings.model_open is not None and stored.model_open is None:
+            self._use(stored)  # another writer has added the first documents
         if not self.settings.dimensions and replace(self.settings, dimensions=stored.dimensions).kind == stored.kind:
             self.settings = stored  # another writer has added the first vector
         if self.settings.kind != stored.kind:

@@ -24,7 +24,7 @@ from indexer.encoders.tokens.batching import watching
 from indexer.encoders.torch.quicker import Speed
 from indexer.errors import BadInput, NothingKnown, TextTooLong
 from indexer.exchange import Embedded
-from indexer.indexing.new_index import NewIndex
+from indexer.indexing.new_index import AUTO_MODEL, NewIndex
 from indexer.listener import SILENT, Collecting, Listener
 from indexer.passages.cut import (
     DEFAULT_PASSAGE_TOKENS,
@@ -219,12 +219,14 @@ def settings_of_new(
     model: str | PathLike[str] | Recipe | RecipeSpec | Encoder | None,
     options: NewIndex | None = None,
     cache: KnownModels | None = None,
+    texts: Sequence[str] = (),
 ) -> tuple[Settings, Encoder | None]:
     """Return the settings of a new index and its encoder, or None for an index of the user's own vectors.
 
     Args:
         model, options: as in `Index.create`.
         cache: if the cache knows the recipe of the model, the model is loaded only when a text is embedded.
+        texts: choose the model "auto". If they do not show a language, the default model is taken and stays open.
 
     Raises:
         BadInput: the settings do not fit the model.
@@ -237,6 +239,13 @@ def settings_of_new(
             raise BadInput('give either a model, or dimensions (1 or more, or "auto") of your own vectors')
         return _in_language(options.language, Settings(width)), None
     max_tokens, overlap = options.max_tokens, options.overlap
+    if model == AUTO_MODEL:
+        from indexer.languages.choice import choose_model
+
+        model, reason = choose_model(texts) or (DEFAULT_MODEL, "")
+        settings, encoder = settings_of_new(model, options, cache)
+        is_open = None if reason else (max_tokens, overlap)
+        return replace(settings, model_reason=reason, model_open=is_open), encoder
     model = _endpoint_spec(DEFAULT_MODEL if model is None else model, max_tokens, options.tokenizer)
     encoder = get_encoder(model, options.runtime, cache)
     recipe = model if isinstance(model, Recipe) else encoder.recipe

@@ -244,6 +244,7 @@ class _Commits:
     def submit(self, *, more_follow: bool = False) -> None:
         """Begin to embed what was read, in parts that are embedded in COMMIT_S seconds each."""
         batch, self.batch = self.batch, _Batch()
+        self._index.choose_model([(document, embedded) for document, embedded, _ in batch.documents.values()])
         while True:
             part = batch.split(self._index.batch_characters)
             if not batch.documents:

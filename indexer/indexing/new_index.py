@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from indexer.encoders.machine.runtime import Runtime
     from indexer.settings import Settings
 
+AUTO_MODEL = "auto"
+"""Name of the model that is chosen by the first texts of a new index."""
+
 
 class NewIndexOptions(TypedDict, total=False):
     """The fields of `NewIndex` for type checkers, as `Index.open` and `Index.temporary` take them."""

@@ -76,22 +76,39 @@ and code, which they nearly always are. Otherwise the classifier would have to b
 collections."""
 
 
-def languages_of(texts: Sequence[str]) -> dict[str, float]:
+_ENGLISH_HINTS = frozenset("the that this these with from which have are to for by what how when can".split())  # noqa: SIM905
+"""English words that are rare in ASCII texts of other languages."""
+
+_SYMBOLS = re.compile(r"""[^\w\s,.;!?'"()-]|_""")
+_MIN_PROSE_LETTERS, _MAX_PROSE_SYMBOLS = 0.75, 0.02
+"""Minimum share of letters, and maximum share of _SYMBOLS, in excerpts in ASCII that may be sentences. In the PEPs and
+the Rust book, 2 % of the letters at most are in such excerpts that are not recognised as English."""
+
+
+def languages_of(texts: Sequence[str], *, least: float | None = None) -> dict[str, float]:
     """Return the share of each language among some texts, by ISO 639-1 code, the most frequent first.
 
     Shares are by letters and add up to 1. Excerpts in no known language (numbers, code) are left out. The result is
     empty if there are fewer than MIN_LETTERS letters in a known language.
+
+    Args:
+        least: look at every text, and for other languages than English only if they may have this share together. In
+            other scripts any answer of the classifier counts. None looks at a sample, and counts texts in ASCII among
+            mostly English ones as names, tables and code.
     """
     letters: Counter[str] = Counter()
     unclear: list[tuple[str, int]] = []
-    for excerpt in _excerpts(texts):
+    for excerpt in _excerpts(texts, SAMPLE_TEXTS if least is None else len(texts)):
         length = sum(map(str.isalpha, excerpt))
         if _is_english(excerpt):
             letters["en"] += length
         elif length:
             unclear.append((excerpt, length))
     seen = letters.total() + sum(length for _, length in unclear)
-    if letters["en"] >= _MIN_ENGLISH_LETTERS * seen:
+    if least is not None:
+        prose = sum(length for excerpt, length in unclear if _may_be_prose(excerpt, length))
+        unclear = unclear if prose >= least * (prose + letters["en"]) else []
+    elif letters["en"] >= _MIN_ENGLISH_LETTERS * seen:
         unclear = [(excerpt, length) for excerpt, length in unclear if not excerpt.isascii()]
     if unclear and seen >= MIN_LETTERS:
         try:
@@ -100,7 +117,8 @@ def languages_of(texts: Sequence[str]) -> dict[str, float]:
             return {}
         for excerpt, length in unclear:
             code, probability = classifier.classify(excerpt)
-            if code != _NO_LANGUAGE and probability >= MIN_CONFIDENCE:
+            is_sure = probability >= MIN_CONFIDENCE or (least is not None and _script(excerpt) != "LATIN")
+            if code != _NO_LANGUAGE and is_sure:
                 letters[_COUNTED_AS.get(code, code)] += length
     total = letters.total()
     return {code: length / total for code, length in letters.most_common()} if total >= MIN_LETTERS else {}
@@ -109,7 +127,7 @@ def languages_of(texts: Sequence[str]) -> dict[str, float]:
 def say_something(texts: Sequence[str]) -> bool:
     """Return whether texts have the letters that `languages_of` needs."""
     seen = 0
-    for excerpt in _excerpts(texts):
+    for excerpt in _excerpts(texts, SAMPLE_TEXTS):
         seen += sum(map(str.isalpha, excerpt))
         if seen >= MIN_LETTERS:
             return True
@@ -127,10 +145,10 @@ def named(shares: Mapping[str, float]) -> str:
     return ", ".join(parts)
 
 
-def _excerpts(texts: Sequence[str]) -> Iterable[str]:
+def _excerpts(texts: Sequence[str], count: int) -> Iterable[str]:
     """Yield the middle of evenly spread texts. Short texts of one script are joined, because a single short text says
     little."""
-    step = -(-len(texts) // SAMPLE_TEXTS) or 1
+    step = -(-len(texts) // (count or 1)) or 1
     joined: dict[str, str] = {}
     for text in islice(texts, 0, None, step):
         start = max(0, (len(text) - EXCERPT_CHARACTERS) // 2)
@@ -157,6 +175,17 @@ def _is_english(excerpt: str) -> bool:
     frequent = [word for word in words if word in _ENGLISH]
     enough = len(words) >= 10 and len(frequent) >= _MIN_ENGLISH_SHARE * len(words)
     return enough and not _ENGLISH_ALONE.isdisjoint(frequent)
+
+
+def _may_be_prose(excerpt: str, letters: int) -> bool:
+    """Return whether an excerpt may have sentences in another language than English: two letters outside ASCII, or the
+    letters and the punctuation of sentences without an English word. Code, tables and names in ASCII have neither."""
+    if not excerpt.isascii():
+        return sum(character.isalpha() for character in excerpt if character > "\x7f") >= 2
+    if not _ENGLISH_HINTS.isdisjoint(_WORDS.findall(excerpt.lower())):
+        return False
+    symbols = len(_SYMBOLS.findall(excerpt))
+    return letters >= _MIN_PROSE_LETTERS * len(excerpt) and symbols <= _MAX_PROSE_SYMBOLS * len(excerpt)
 
 
 _loads = count()

@@ -55,7 +55,7 @@ def unread_note(recipe: Recipe, shares: Mapping[str, float]) -> str | None:
     return Message(
         f"these texts are {named(shares)}, but {recipe.model} reads English alone: searches by meaning will find "
         f"little in the others. Models that read them: {', '.join(models)}",
-        " (--model; an index that exists changes to one with likewise migrate)",
+        " (--model; an index that exists changes to one with likewise migrate INDEX --model multilingual-e5-small)",
     )
 
 

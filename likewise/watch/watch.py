@@ -37,6 +37,9 @@ _LONGEST_BURST_MS = 10_000
 _LOCKED_S = 0.2
 """Seconds between two attempts to get the lock that another writer holds."""
 
+Groups = Sequence[tuple[ReadOptions, Sequence[Source]]]
+"""The sources of a scan, grouped by the options for reading them."""
+
 
 class _Stopped(Exception):
     """The watch was stopped in the middle of a scan."""
@@ -62,7 +65,7 @@ class Watch:
     def __init__(
         self,
         groups: Sequence[tuple[ReadOptions, Sequence[str]]],
-        open_index: Callable[[Listener], AbstractContextManager[IndexCore]],
+        open_index: Callable[[Listener, Groups], AbstractContextManager[IndexCore]],
         address: str,
         *,
         every_s: float,
@@ -75,7 +78,7 @@ class Watch:
 
         Args:
             groups: SOURCE arguments, with the options that the sources of each group are read with.
-            open_index: opens the index for one scan with this listener, creating it if there is none.
+            open_index: opens the index for one scan of these sources with this listener, creating it if there is none.
             address: where the index is; changes in its folder are no reason to scan.
             every_s: seconds between two scans on the timer.
             prune, yes: see `index_sources`; an empty or missing source prunes nothing.
@@ -131,7 +134,7 @@ class Watch:
         refused = BadInput(f"{', '.join(empty)}: empty, so nothing is pruned") if empty and self._prune else None
         try:
             with ExitStack() as held:
-                index = held.enter_context(self._open(_Scanning(self._tell, self._stop)))
+                index = held.enter_context(self._open(_Scanning(self._tell, self._stop), groups))
                 writer = self._writer(index, held)
                 outcome = index_sources(index, writer, groups, prune=self._prune and not empty, yes=self._yes)
         except _Stopped:

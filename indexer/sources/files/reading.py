@@ -97,7 +97,7 @@ def read(source: Source, options: ReadOptions, known: Callable[[str], KnownFile 
                     uri, path, "skipped" if state == "skipped" else "unchanged", reason, opened=False, stamp=stamp
                 )
             continue
-        yield from _entries(file, options, mailboxes, is_discovered=path != source.root)
+        yield from entries_of(file, options, mailboxes, is_discovered=path != source.root)
 
 
 def _is_final(path: str, recorded: KnownFile, options: ReadOptions) -> bool:
@@ -115,10 +115,18 @@ def _is_final(path: str, recorded: KnownFile, options: ReadOptions) -> bool:
     return bool(recorded.entries)
 
 
-def _entries(
-    walked: WalkedFile, options: ReadOptions, mailboxes: Mailboxes | None, is_discovered: bool
+def entries_of(
+    walked: WalkedFile,
+    options: ReadOptions,
+    mailboxes: Mailboxes | None,
+    is_discovered: bool,
+    part_of: Callable[[BinaryIO, Format], tuple[BinaryIO, Format]] = lambda *whole: whole,
 ) -> Iterator[Entry]:
-    """Open one file and yield its entries."""
+    """Open one file and yield its entries.
+
+    Args:
+        part_of: returns what is read of the open file, and as which format; by itself all of it.
+    """
     read_ns = time.time_ns()
     path, status = walked.path, walked.status
     assert status is not None
@@ -133,7 +141,8 @@ def _entries(
             if format_ is TEXT and (program := program_for(options.extractors, os.path.splitext(path)[1].lower())):
                 format_ = Format(program.kind, "extracted")
             reader = reader_of(format_.name)
-            for entry in _read(file, walked, format_, head, stamp, options, mailboxes, is_discovered):
+            part, format_ = part_of(file, format_)
+            for entry in _read(part, walked, format_, head, stamp, options, mailboxes, is_discovered):
                 yield replace(entry, reader=entry.reader or reader)
     except OSError as error:
         yield Entry(path, path, "failed", Code.CANNOT_BE_READ(error.strerror or error), stamp=stamp)

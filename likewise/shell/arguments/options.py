@@ -213,9 +213,12 @@ class RankingCommand(IndexCommand):
 
 
 def unless_configured(address: str, *, model: str | None, language: str | None) -> tuple[str | None, str | None]:
-    """Return model and language, without the configured values for new indexes if this index exists."""
+    """Return model and language, without the configured values for new indexes if this index exists. The model is None
+    if the texts choose it."""
+    from indexer.indexing.new_index import AUTO_MODEL
     from indexer.stores.addresses.open import is_store
 
+    model = None if model == AUTO_MODEL else model
     context = click.get_current_context()
     typed = {name: context.get_parameter_source(name) != ParameterSource.DEFAULT_MAP for name in ("model", "language")}
     if all(typed.values()) or not is_store(address):

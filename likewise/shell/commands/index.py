@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.option(
     "--model",
     metavar="NAME|PATH|URL#NAME",
-    help="The model of a new index, here or behind an endpoint.  [default: all-MiniLM-L6-v2]",
+    help="The model of a new index, here or behind an endpoint.  [default: auto, the one that reads the texts]",
 )
 @options.rare(
     "--tokenizer",

@@ -63,6 +63,8 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
         ledger_counts, reasons, noted = snapshot.ledger_counts(), snapshot.ledger_reasons(), snapshot.noted_count()
         names = commonest_fields(snapshot)
         notes, address, language = snapshot.notes, store.address, snapshot.settings.language
+        is_open = snapshot.settings.model_open is not None
+        reason = "no document has chosen a model yet" if is_open else snapshot.settings.model_reason
         languages, side, words_bias = _languages(snapshot), describe_side_index(store), snapshot.settings.words_bias
     warn_of(notes)
     if as_json:
@@ -74,6 +76,7 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
         described |= {"languages": {code: round(share, 3) for code, share in languages.items()}, "language": language}
         numbers = asdict(state)
         details = numbers.pop("details")  # printed among the numbers, so that the object stays flat
+        described |= {"model_reason": reason}
         described |= {"beside": asdict(side) if side else None}
         counted = {"ledger": ledger_counts, "noted": noted}
         say_json({**numbers, **details, **described, **counted, "notes": [*map(in_shell, notes)]})
@@ -82,6 +85,7 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
     rows = []
     if recipe and settings:
         rows += _model_rows(recipe)
+        rows += [("chosen", f"because {reason}")] if reason else []
         tokens = f"up to {settings.max_tokens} tokens, {settings.overlap} of overlap"
         rows.append(("passages", f"{tokens}, {count_of(state.tokens, 'token')} in all"))
     else:

@@ -77,9 +77,10 @@ def replace_older(
 
 
 def _carry_over(old: Settings, new: Settings) -> Settings:
-    """Return the new settings with the old recall and sources, and what `tune` learned if the recipe is the same."""
-    words_bias = old.words_bias if old.recipe == new.recipe else None
-    return replace(new, recall=old.recall, words_bias=words_bias, sources=old.sources)
+    """Return the new settings with the old recall and sources, and with what belongs to an equal recipe."""
+    if old.recipe == new.recipe:
+        new = replace(new, words_bias=old.words_bias, model_reason=new.model_reason or old.model_reason)
+    return replace(new, recall=old.recall, sources=old.sources)
 
 
 def _copy_documents(old: IndexCore, new: IndexCore, writer: Writer) -> list[str]:

@@ -15,13 +15,14 @@ from likewise.shell.terminal.output import number, quoted, say, say_json, shown,
 from likewise.shell.terminal.progress import RunProgress
 
 if TYPE_CHECKING:
+    from indexer.encoders import Encoder
     from indexer.indexing.context import Cache, Context
     from indexer.indexing.core import IndexCore
     from indexer.indexing.embedder import Embedder, Workers
     from indexer.indexing.ingest import Summary
     from indexer.indexing.runs import Outcome
     from indexer.listener import Listener
-    from indexer.settings import RecordedSource
+    from indexer.settings import RecordedSource, Settings
     from indexer.sources import ReadOptions, Source
     from indexer.sources.formats import Program
 
@@ -110,6 +111,7 @@ def run_and_report(
             address,
             vector_options,
             Context(vector_options.runtime, cache, progress, wait=not options.no_wait, workers=workers),
+            groups,
             rebuild=options.rebuild,
             shards=options.shards,
         ) as (index, rebuild_notes),
@@ -142,6 +144,8 @@ def run_and_report(
             "noted": summary.noted,
             "notes": [in_shell(note) for note in dict.fromkeys(notes)],
         }
+        if index.recipe is not None and index.settings.model_reason:
+            numbers |= {"model": index.recipe.model, "model_reason": index.settings.model_reason}
         say_json(counts | numbers)
     else:
         parts = [f"{number(counts[name])} {name}" for name in _COUNTS if counts[name] or name in ("seen", "indexed")]
@@ -174,11 +178,18 @@ def opened_workers(
 
 @contextmanager
 def open_for_writing(
-    address: str, options: VectorOptions, context: Context, *, rebuild: bool = False, shards: int | None = None
+    address: str,
+    options: VectorOptions,
+    context: Context,
+    groups: Sequence[tuple[ReadOptions, Sequence[Source]]],
+    *,
+    rebuild: bool = False,
+    shards: int | None = None,
 ) -> Iterator[tuple[IndexCore, tuple[str, ...]]]:
     """Open the index to write into: a new index, the existing index, or a rebuilt index that replaces it at the end.
 
     Args:
+        groups: the sources, whose texts choose the model of a new index.
         shards: number of shards of a new index in a database with Citus; see `engine_of`.
 
     Yields:
@@ -188,8 +199,16 @@ def open_for_writing(
     from indexer.stores.addresses.open import create_store, is_store, open_store, require_shards
     from likewise.shell.indexing.rebuild import rebuild_index, replace_older
 
+    def describe(like: IndexCore | None = None) -> tuple[Settings, Encoder | None]:
+        from indexer.sources.files.sample import sample_texts
+
+        settings, encoder = options.settings(like, context.cache, lambda: sample_texts(groups))
+        if settings.model_note:
+            say(f"likewise: {in_shell(settings.model_note)}", err=True)
+        return settings, encoder
+
     if not is_store(address):
-        settings, encoder = options.settings(cache=context.cache)
+        settings, encoder = describe()
         try:
             store = create_store(address, settings, shards)
         except BadInput:
@@ -207,11 +226,11 @@ def open_for_writing(
         except OlderFormat:
             if not rebuild:
                 raise
-            with replace_older(store, lambda: options.settings(cache=context.cache), context) as successor:
+            with replace_older(store, describe, context) as successor:
                 yield successor
             return
         if rebuild:
-            with rebuild_index(index, lambda: options.settings(index, context.cache)) as successor:
+            with rebuild_index(index, lambda: describe(index)) as successor:
                 yield successor
         else:
             require_shards(store, shards)

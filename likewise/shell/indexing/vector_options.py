@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from indexer.errors import BadInput, RecipeMismatch
-from indexer.indexing.new_index import NewIndex
+from indexer.indexing.new_index import AUTO_MODEL, NewIndex
 
 if TYPE_CHECKING:
     from indexer.encoders import Encoder, Recipe, RecipeSpec
@@ -44,8 +45,17 @@ class VectorOptions(NewIndex):
         given = (self.tokenizer, self.query_prompt, self.document_prompt)
         return self.names_model or self.input_type or any(value is not None for value in given)
 
-    def settings(self, like: IndexCore | None = None, cache: Cache | None = None) -> tuple[Settings, Encoder | None]:
-        """Return the settings and the encoder of a new index; options that are None are as in the index `like`."""
+    def settings(
+        self,
+        like: IndexCore | None = None,
+        cache: Cache | None = None,
+        texts: Callable[[], Sequence[str]] = tuple,
+    ) -> tuple[Settings, Encoder | None]:
+        """Return the settings and the encoder of a new index; options that are None are as in the index `like`.
+
+        Args:
+            texts: returns the texts that choose the model, if no option says anything about it.
+        """
         from indexer.indexing.embedding import settings_of_new
 
         self._name_host()
@@ -57,6 +67,10 @@ class VectorOptions(NewIndex):
         if overlap is None and settings and tokens is None:
             overlap = settings.overlap
         stored = like.recipe if like is not None else None
+        is_open = like is None or like.settings.model_open is not None
+        if is_open and not self._changes_recipe and self.dimensions is None:
+            chosen = replace(self, max_tokens=tokens, overlap=self.overlap, language=language)
+            return settings_of_new(AUTO_MODEL, chosen, cache, texts())
         model: Recipe | RecipeSpec = self._spec(stored)
         if stored is not None and not self._changes_recipe:
             model = stored

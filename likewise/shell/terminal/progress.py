@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
-from indexer.errors import count_of
+from indexer.errors import count_of, in_shell
 from indexer.listener import Commit, Listener
 from likewise.shell.terminal.output import number, on_terminal, printable, say, say_json, warn
 
@@ -33,6 +33,9 @@ class Console(Listener):
     def note(self, text: str) -> None:
         self.printed.add(text)
         warn(text)
+
+    def chosen(self, text: str) -> None:
+        say(f"likewise: {in_shell(text)}", err=True)
 
     def waiting(self, text: str) -> None:
         warn(text)

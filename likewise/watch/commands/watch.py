@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from indexer.indexing.runs import Outcome
     from indexer.listener import Listener
     from indexer.sources import ReadOptions
+    from likewise.watch.watch import Groups
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
@@ -43,7 +44,7 @@ class _Duration(click.ParamType[float]):
 )
 @click.option("--prune", is_flag=True, help="Remove documents that are no longer in their SOURCE.")
 @click.option("--yes", is_flag=True, help="Allow --prune to remove more than half of the index.")
-@click.option("--model", metavar="NAME|PATH", help="The model of a new index.  [default: all-MiniLM-L6-v2]")
+@click.option("--model", metavar="NAME|PATH", help="The model of a new index.  [default: auto]")
 @click.option("--language", metavar="L", help="The language of a new index for word search.  [default: auto]")
 @click.option("--glob", multiple=True, metavar="G", help="In folders, read only files that match G. Repeatable.")
 @click.option("--no-ignore", is_flag=True, help="Read also what .gitignore and .likewiseignore leave out.")
@@ -96,13 +97,13 @@ def watch(
     console = Console()
 
     @contextmanager
-    def open_index(listener: Listener) -> Iterator[IndexCore]:
+    def open_index(listener: Listener, groups: Groups) -> Iterator[IndexCore]:
         from indexer.indexing.context import Context
         from likewise.shell.indexing.runs import open_for_writing, vectors_cached
 
         with (
             vectors_cached(True, notes) as cache,
-            open_for_writing(path, vectors, Context(vectors.runtime, cache, listener)) as (index, _),
+            open_for_writing(path, vectors, Context(vectors.runtime, cache, listener), groups) as (index, _),
         ):
             yield index
 

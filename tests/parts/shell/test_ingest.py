@@ -53,7 +53,8 @@ def counts(said: Any) -> dict[str, int]:
     found: dict[str, int] = said.json
     parts = ("indexed", "unchanged", "updated", "skipped", "failed")
     assert found["seen"] == sum(found[name] for name in parts)
-    return {name: value for name, value in found.items() if value and name not in ("seen", "notes")}
+    others = ("seen", "notes", "model", "model_reason")
+    return {name: value for name, value in found.items() if value and name not in others}
 
 
 def uris(folder: Path | str) -> list[str]:

@@ -78,3 +78,81 @@ def test_a_file_may_leave_the_language_to_the_texts(
     (tmp_path / ".likewise.toml").write_text('language = "auto"\n')
     assert likewise("index", tmp_path / "x.index", "-", stdin=records).code == 0
     assert likewise("info", tmp_path / "x.index", "--json").json["language"] == "de"
+
+
+MINILM, E5 = "all-MiniLM-L6-v2", "multilingual-e5-small"
+
+
+@pytest.fixture
+def two_models(
+    likewise: Callable[..., Any],
+    make_encoder: Callable[..., Any],
+    register: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[..., Any]:
+    """The command line with word encoders under the names of the two models, as if both were installed."""
+    encoders = {name: make_encoder(name=name, weights=name) for name in (MINILM, E5)}
+    register(named=lambda spec: encoders[spec.model])
+    monkeypatch.setattr("indexer.languages.choice.data_file", lambda: Path("data"))
+    return likewise
+
+
+@pytest.mark.parametrize("source", ["folder", "-"])
+def test_the_model_is_chosen_said_and_shown(
+    two_models: Callable[..., Any], records: str, tmp_path: Path, source: str
+) -> None:
+    folder, argument = tmp_path / "x.index", source
+    if source == "folder":
+        (tmp_path / "texts").mkdir()
+        (tmp_path / "texts" / "a.jsonl").write_text(records)
+        argument = str(tmp_path / "texts")
+    reason = f"the texts are German 100 %, and {MINILM} reads only English"
+    ran = two_models("index", folder, argument, "--json", stdin=records).reported(0, model=E5, model_reason=reason)
+    assert ran.err.count(f"likewise: the model is {E5}: {reason}\n") == 1
+    assert "reads English alone" not in ran.err
+    assert ran.json["notes"] == [note for note in ran.json["notes"] if reason not in note]
+    info = two_models("info", folder, "--json").json
+    assert (info["model"], info["model_reason"]) == (E5, reason)
+    assert f"chosen     because {reason}\n" in two_models("info", folder).out
+    again = two_models("index", folder, argument, "--model", "auto", "--json", stdin=records).reported(0, model=E5)
+    assert "the model is" not in again.err
+    rebuilt = two_models("index", folder, argument, "--rebuild", "--json", stdin=records)
+    rebuilt.reported(0, model=E5, model_reason=reason)
+
+
+def test_a_model_that_is_named_is_not_chosen(
+    two_models: Callable[..., Any], records: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for options in (["--model", MINILM], ["--query-prompt", "question: "]):
+        folder = f"{options[0]}.index"
+        assert "model" not in two_models("index", f"./{folder}", "-", *options, "--json", stdin=records).json
+        two_models("info", f"./{folder}", "--json").reported(0, model=MINILM, model_reason="")
+    for value, model in (("auto", E5), (MINILM, MINILM)):
+        (tmp_path / ".likewise.toml").write_text(f'model = "{value}"\n')
+        two_models("index", f"{model}.index", "-", stdin=records)
+        two_models("info", f"{model}.index", "--json").reported(0, model=model)
+
+
+def test_without_the_package_nothing_is_fetched(
+    two_models: Callable[..., Any], records: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("indexer.languages.choice.data_file", lambda: None)
+    (tmp_path / "a.jsonl").write_text(records)
+    ran = two_models("index", tmp_path / "x.index", tmp_path / "a.jsonl", "--json").reported(0, model=MINILM)
+    assert f"is not installed: write --model {E5} to fetch it" in ran.err
+    assert f"likewise migrate INDEX --model {E5}" in ran.err
+
+
+def test_an_empty_index_says_that_its_model_is_open(two_models: Callable[..., Any], tmp_path: Path) -> None:
+    two_models("index", tmp_path / "x.index", "-")
+    assert "chosen     because no document has chosen a model yet\n" in two_models("info", tmp_path / "x.index").out
+
+
+def test_standard_input_keeps_the_size_of_passages_that_is_given(
+    two_models: Callable[..., Any], records: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "x.index"
+    two_models("index", folder, "-", "--max-tokens", "20", "--json", stdin=records).reported(0, model=E5)
+    assert two_models("info", folder, "--json").json["passage_settings"] == {"max_tokens": 20, "overlap": 5}
+    two_models("index", folder, "-", "--max-tokens", "20", "--json", stdin=records).reported(0, unchanged=3)

@@ -24,7 +24,7 @@ from indexer.indexing.runs import Outcome, index_sources
 from indexer.listener import Listener
 from indexer.sources import ReadOptions
 from indexer.stores.addresses.open import create_store, is_store
-from likewise.watch.watch import Watch
+from likewise.watch.watch import Groups, Watch
 
 pytest.importorskip("watchfiles")
 
@@ -49,7 +49,7 @@ class Watching:
         self.folder, self.outcomes, self.notes = folder, list[Outcome](), list[str]()
 
         @contextmanager
-        def open_index(listener: Listener) -> Iterator[IndexCore]:
+        def open_index(listener: Listener, groups: Groups) -> Iterator[IndexCore]:
             if is_store(str(folder)):
                 with IndexCore.open(str(folder), context=Context(listener=listener)) as index:
                     yield index
