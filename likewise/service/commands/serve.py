@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from indexer.errors import BadInput
 from likewise.shell.arguments.default_index import indexes_to_serve
 from likewise.shell.arguments.options import HelpfulCommand
 from likewise.shell.terminal.extras import missing_extra
-from likewise.shell.terminal.output import say, warn
+from likewise.shell.terminal.output import say, shown, warn
 
 _WATCH = """
 import os, signal, threading
@@ -39,7 +39,7 @@ kill -9."""
 @click.argument("indexes", metavar="[NAME=]INDEX...", nargs=-1)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 takes a free port.")
-@click.option("--writable", is_flag=True, help="Let clients add and remove documents.")
+@click.option("--writable", is_flag=True, help="Let clients add and remove documents, also to an INDEX that is new.")
 @click.option(
     "--token-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -118,6 +118,8 @@ def serve(
             f"{host} can be reached from other machines, and there is no token: set LIKEWISE_TOKEN, give "
             "--token-file, or listen on 127.0.0.1"
         )
+    if writable and not watched:
+        _make_new(addresses.values())
     create = partial(
         create_app,
         addresses,
@@ -132,6 +134,18 @@ def serve(
     with _watching([*addresses.values()], watched):
         announced = f"likewise: serving {', '.join(addresses)} at"
         run(create, host, port, lambda address: say(f"{announced} {address}", err=True), workers=workers, drain_s=drain)
+
+
+def _make_new(addresses: Iterable[str]) -> None:
+    """Make the indexes that do not exist. The first documents choose their models."""
+    from indexer import Index
+    from indexer.indexing.new_index import AUTO_MODEL
+    from indexer.stores.addresses.open import is_store
+
+    for address in addresses:
+        if not is_store(address):
+            Index.create(address, AUTO_MODEL).close()
+            say(f"likewise: {shown(address)} is new: its first documents choose the model", err=True)
 
 
 @contextmanager

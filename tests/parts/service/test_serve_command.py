@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
 
 from likewise.federation.index_names import addresses_by_name
 
@@ -63,3 +64,23 @@ def test_names_of_indexes(tmp_path: Path) -> None:
     }
     assert addresses_by_name([".."]) == {Path.cwd().parent.name: ".."}
     assert addresses_by_name(["notes=~/notes.index"]) == {"notes": str(Path("~/notes.index").expanduser())}
+
+
+def test_a_new_index_is_made_for_writers_and_their_first_documents_choose_its_model(
+    likewise: Any, make_encoder: Any, register: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoders = {name: make_encoder(name=name, weights=name) for name in ("all-MiniLM-L6-v2", "multilingual-e5-small")}
+    register(named=lambda spec: encoders[spec.model])
+    monkeypatch.setattr("indexer.languages.choice.data_file", lambda: tmp_path)
+    applications: list[Any] = []
+    monkeypatch.setattr("likewise.service.http.run.serve", lambda create, *_, **__: applications.append(create))
+    ended = likewise("serve", tmp_path / "new.index", "--writable")
+    assert (ended.code, "its first documents choose the model" in ended.err) == (0, True)
+    text = "Die alten Häuser der Stadt stehen seit vielen Jahren am Fluss, und niemand weiß, wer sie gebaut hat."
+    with TestClient(applications[0](), base_url="http://127.0.0.1") as client:
+        put = client.put("/v1/indexes/new/documents", json={"documents": [{"uri": "a", "text": text}]}).json()
+        assert put["notes"][0].startswith("the model is multilingual-e5-small: the texts are German 100 %")
+        assert client.get("/v1/indexes").json()["indexes"][0]["model"] == "multilingual-e5-small"
+        found = client.post("/v1/indexes/new/search", json={"query": "Häuser", "mode": "dense"}).json()
+        assert [hit["uri"] for hit in found["hits"]] == ["a"]
+    assert likewise("serve", tmp_path / "new.index", "--writable").err == ""
