@@ -1,6 +1,6 @@
 """Search quality on every judged collection (BEIR form) below a folder, indexed and evaluated through the shell.
 
-`python -m benchmarks.quality [FOLDER]`; the default is $LIKEWISE_EVAL_DATA/data. The default model, no tuning.
+`python -m benchmarks.quality [FOLDER]`; the default is $LIKEWISE_EVAL_DATA/data. all-MiniLM-L6-v2, no tuning.
 The second table is the encoder alone on texts cut at its limit, the way published figures are made.
 """
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from benchmarks.data import folder_asked
 from benchmarks.machine import machine
+from indexer.encoders.recipes.locate import DEFAULT_MODEL
 from likewise.evaluation.measures import evaluate, read_qrels, read_queries
 
 LIKEWISE = str(Path(sys.executable).with_name("likewise"))
@@ -35,7 +36,8 @@ def indexed(collection: Path, modes: tuple[str, ...]) -> dict[str, dict[str, flo
     """Averages by mode."""
     with tempfile.TemporaryDirectory() as folder:
         index = str(Path(folder) / "bench.index")
-        subprocess.run([LIKEWISE, "index", index, str(collection / "corpus.jsonl")], check=True, capture_output=True)
+        command = [LIKEWISE, "index", index, str(collection / "corpus.jsonl"), "--model", DEFAULT_MODEL]
+        subprocess.run(command, check=True, capture_output=True)
         files = ["--queries", str(collection / "queries.jsonl"), "--qrels", str(collection / "qrels" / "test.tsv")]
         found = {}
         for mode in modes:
@@ -49,7 +51,7 @@ def encoder_alone(collection: Path) -> float:
     """nDCG@10 of one vector a document, title and text cut at the model's limit."""
     from indexer import load_encoder
 
-    encoder = load_encoder("all-MiniLM-L6-v2")
+    encoder = load_encoder(DEFAULT_MODEL)
     rows = [json.loads(line) for line in (collection / "corpus.jsonl").read_text(encoding="utf-8").splitlines()]
     texts = [f"{row.get('title', '')} {row['text']}".strip() for row in rows]
     queries = read_queries(collection / "queries.jsonl")
