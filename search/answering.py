@@ -18,7 +18,9 @@ from indexer.encoders import Encoder
 from indexer.errors import BadInput
 from indexer.filters.tree import And, In, Where, conditions, render
 from indexer.filters.unknown_fields import without_unknown_fields
+from indexer.languages.models import reads_many_languages
 from indexer.languages.notes import DEFAULT
+from indexer.languages.questions import MIN_KNOWN_SHARE, names
 from indexer.lookup import is_uri, unknown_uri
 from indexer.records import Vector
 from indexer.stores.fields.field_types import check_filter
@@ -33,7 +35,7 @@ from search.query.conditions import notes_on_reading
 from search.query.examples import with_examples
 from search.query.missing_values import COMPARED_VALUES, may_have_notes, notes_on_values
 from search.query.newer import Newer, Weights
-from search.query.query import Query
+from search.query.query import Query, changed
 from search.question_batches import AskedQuestion
 from search.question_encoder import QuestionEncoder
 from search.ranking.fusion import CosineStatistics, words_bias
@@ -158,12 +160,25 @@ class Answering:
             examples = In("uri", query.examples)
             condition = examples if where is None else And((where, examples))
             left_out = snapshot.dense(vector, snapshot.passages, condition, query.unit, conditions=query.conditions)
-        if query.ranked_by != "hybrid":
-            return Plan(query, query.ranked_by, vector, where, weights, left_out)
+        mode, in_other_language = query.ranked_by, self._in_other_language(snapshot, query)
+        if in_other_language and mode != "words":
+            query = changed(query, asked=names(query.asked))
+        if mode != "hybrid":
+            return Plan(query, mode, vector, where, weights, left_out, in_other_language=in_other_language)
         statistics, settings, unread_bias = self.kept.statistics(snapshot), snapshot.settings, 0.0
         if query.row is None and settings.language != DEFAULT:  # nothing is known of a vector that a program has made
             unread_bias = self.questions.unread_bias(snapshot, query.asked)
-        return Plan(query, "hybrid", vector, where, weights, left_out, statistics, words_bias(settings), unread_bias)
+        bias = words_bias(settings)
+        return Plan(query, mode, vector, where, weights, left_out, statistics, bias, unread_bias, in_other_language)
+
+    @staticmethod
+    def _in_other_language(snapshot: Snapshot, query: Query) -> bool:
+        """Return whether a question is in another language than the texts of a model that reads both. A question with
+        typing errors is not."""
+        if not query.asked or not reads_many_languages(snapshot.settings.recipe):
+            return False
+        texts = (query.asked, snapshot.corrected(query.asked))
+        return all(snapshot.known_share(text) < MIN_KNOWN_SHARE for text in texts if text)
 
     def known_fields_only(self, snapshot: Snapshot, where: Where | None) -> Where | None:
         """Return the filter to rank with; None if it leaves every document."""
@@ -184,7 +199,8 @@ class Answering:
         """
         begun, query, settings, notes = time.perf_counter(), plan.query, snapshot.settings, list[str]()
         ranked, found = rank(plan, snapshot, k)
-        question = QuestionWords(stored_analysis(settings.language), query.words)
+        names_alone = plan.in_other_language and plan.mode != "words"
+        question = QuestionWords(stored_analysis(settings.language), query.words, names_alone=names_alone)
         far = -1.0 if settings.calibration is None or plan.mode == "words" else settings.calibration.threshold
         hits = list[Hit]()
         for row, ((passage, *family), score) in enumerate(zip(found, ranked.scores.tolist(), strict=True)):
@@ -218,7 +234,9 @@ class Answering:
             nearest: the highest cosine of all units, whether they are hits or not.
         """
         query, calibration = plan.query, snapshot.settings.calibration
-        corrected = snapshot.corrected(query.asked) if plan.mode != "dense" and query.asked else ""
+        corrected = ""
+        if plan.mode != "dense" and query.asked and not plan.in_other_language:
+            corrected = snapshot.corrected(query.asked)
         answered = None
         if calibration is not None and query.text and plan.mode != "words":
             holding = (holds_all(question, hit) for hit in hits[:VERDICT_HITS])

@@ -26,6 +26,12 @@ _ENGLISH_ALONE = (
 )
 """Patterns of the names of models that were trained on English texts alone, in lower case, without a publisher."""
 
+_MANY_LANGUAGES = (
+    *("*multilingual*", "bge-m3*", "labse", "*-xlm-r*", "distiluse-*-v1", "jina-embeddings-v3*", "qwen3-embedding*"),
+    *("snowflake-arctic-embed-*-v2.0", "nomic-embed-text-v2*", "embeddinggemma*"),
+)
+"""Patterns of the names of models that find texts by questions in another language."""
+
 _PARAPHRASE_LANGUAGES = frozenset(
     """
     ar bg ca cs da de el en es et fa fi fr gl gu he hi hr hu hy id it ja ka ko lt lv mk mn mr ms my nl no pl pt ro ru sk
@@ -37,8 +43,17 @@ _PARAPHRASE_LANGUAGES = frozenset(
 
 def reads_english_alone(recipe: Recipe) -> bool:
     """Return whether a model is known to have been trained on English texts alone."""
+    return _is_among(recipe, _ENGLISH_ALONE)
+
+
+def reads_many_languages(recipe: Recipe | None) -> bool:
+    """Return whether a model is known to find texts by questions in another language."""
+    return recipe is not None and _is_among(recipe.for_questions, _MANY_LANGUAGES)
+
+
+def _is_among(recipe: Recipe, patterns: Sequence[str]) -> bool:
     published = recipe.model.rpartition("#")[2].rstrip("/").rpartition("/")[2].partition(":")[0].lower()
-    return any(fnmatchcase(published, pattern) for pattern in _ENGLISH_ALONE)
+    return any(fnmatchcase(published, pattern) for pattern in patterns)
 
 
 def models_that_read(languages: Collection[str]) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""How well a model reads a question: the pieces into which its tokenizer cuts the words."""
+"""The language of a question: how well a model reads it, and what it shares with texts in another language."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
+from indexer.stores.words.analysis import UNSPACED
+
+MIN_KNOWN_SHARE = 0.6
+"""A question is in the language of the texts if they hold at least this share of its words (docs/fusion.md)."""
+
 _WORDS = re.compile(r"[^\W\d_]+")
+_SPACED = re.compile(rf"[^\W_{UNSPACED}]+")
 
 
 def pieces_per_word(text: str, tokens: NDArray[np.integer]) -> float:
@@ -19,3 +25,19 @@ def pieces_per_word(text: str, tokens: NDArray[np.integer]) -> float:
     words = len(_WORDS.findall(text))
     pieces = sum(any(map(str.isalpha, text[start:end])) for start, end in tokens.tolist())
     return pieces / words if words else 1.0
+
+
+def names(question: str) -> str:
+    """Return the names and numbers of a question, which texts in another language hold too.
+
+    A name has a capital letter. The first word does not count, because it has one in any case. In a question in a
+    script without capitals, all words in other scripts are names.
+    """
+    letters = list(filter(str.isalpha, question))
+    is_cased = 2 * sum(letter.lower() != letter.upper() for letter in letters) > len(letters)
+    found = _SPACED.findall(question)
+    return " ".join(
+        word
+        for place, word in enumerate(found)
+        if any(map(str.isdigit, word)) or (word != word.lower() and place > 0 if is_cased else word.isascii())
+    )

@@ -79,10 +79,15 @@ def visible_places(
 
 
 class QuestionWords:
-    """The words of one question. The question is analysed once for all hits of its answer."""
+    """The words of one question. The question is analysed once for all hits of its answer.
 
-    def __init__(self, analysis: Analysis, question: str) -> None:
-        self._analysis, self._question = analysis, question
+    Args:
+        names_alone: these are only the names of a question in another language. They are marked where the text has a
+            capital letter or a digit too, and no text holds all words of the question.
+    """
+
+    def __init__(self, analysis: Analysis, question: str, *, names_alone: bool = False) -> None:
+        self._analysis, self._question, self._names_alone = analysis, question, names_alone
 
     @cached_property
     def _terms(self) -> tuple[frozenset[str], tuple[str, ...]]:
@@ -102,13 +107,20 @@ class QuestionWords:
             start: offset of the passage in its document, in code points.
             format_: format of the document, which decides what is hidden (indexer/passages/markup.py).
         """
-        return visible_places(text, start, format_, self._spans)
+        places = visible_places(text, start, format_, self._spans)
+        if self._names_alone:
+            return [place for place in places if place["text"] != place["text"].lower() or not place["text"].isalpha()]
+        return places
 
     def are_all_in(self, text: str) -> bool:
         """Return whether a text holds every term of the question, and there is one. What the question joins is in it
         in parts."""
         terms = self._terms[0].difference(self._analysis.joined(self._question))
-        return bool(terms) and terms <= {*self._analysis.stems(text), *characters(text), *self._analysis.joined(text)}
+        return (
+            not self._names_alone
+            and bool(terms)
+            and terms <= {*self._analysis.stems(text), *characters(text), *self._analysis.joined(text)}
+        )
 
     def _matching(self, words: set[str]) -> set[str]:
         """Return the words that match a word of the question."""

@@ -26,6 +26,8 @@ class Plan:
         statistics: statistics of cosines: of the index's in hybrid mode. In dense mode, scores are z-scores by them.
         words_bias: how much more words weigh in this index, in hybrid mode.
         unread_bias: how much more words weigh because the model does not read the question, in hybrid mode.
+        in_other_language: whether the question is in another language than the texts. The query then asks only for its
+            names by words, except in words mode.
     """
 
     query: Query
@@ -37,3 +39,4 @@ class Plan:
     statistics: CosineStatistics | None = None
     words_bias: float = 0.0
     unread_bias: float = 0.0
+    in_other_language: bool = False

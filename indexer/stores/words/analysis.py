@@ -305,6 +305,11 @@ def close_up(text: str, *, lines: bool = False) -> str:
     return (_SOURCE_LINES if lines else _SOURCE_BLANKS).sub("", text)
 
 
+def without_unspaced(text: str) -> str:
+    """Return a text without its characters of scripts without spaces."""
+    return text if text.isascii() else _UNSPACED_RUN.sub(" ", text)
+
+
 def _between_spaces() -> tantivy.TextAnalyzerBuilder:
     from tantivy import TextAnalyzerBuilder, Tokenizer
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from indexer.stores.fields.filter_cache import FilterCache
 from indexer.stores.port import Conditions, Ids, Ranking, Unit, WordStatistics
-from indexer.stores.words.analysis import Analysis, Terms
+from indexer.stores.words.analysis import Analysis, Terms, characters, without_unspaced
 
 if TYPE_CHECKING:
     from indexer.stores.words.tantivy_index import Postings, Restriction, WordHits
@@ -75,6 +75,13 @@ class Words:
     def statistics(self, terms: Terms) -> WordStatistics:
         """Return the statistics of the terms of a question."""
         return WordStatistics(self.documents.statistics(terms), self.passages.statistics(terms))
+
+    def known_share(self, question: str) -> float:
+        """Return the share of a question's terms, and of its characters that can be a word, that some text has; 1 if
+        the question has none."""
+        occurring_once = [f"{character}1" for character in characters(question)]  # as tantivy_index.py writes it
+        terms = self.analysis.terms(without_unspaced(question)) + occurring_once
+        return 1 - sum(self.passages.lacks([term]) for term in terms) / (len(terms) or 1)
 
     def weighed_by(self, statistics: WordStatistics) -> Words:
         """Return these words for a question whose BM25 scores follow the statistics of a larger collection."""
