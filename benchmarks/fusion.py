@@ -23,6 +23,7 @@ from benchmarks.machine import machine
 from benchmarks.quality import collections
 from indexer import Document, Index, load_encoder
 from indexer.calibration.bm25 import Bm25
+from indexer.calibration.cosines import CosineStatistics
 from indexer.calibration.probe import probe
 from indexer.calibration.sample import DRAWN_PASSAGES, sample_by_content
 from indexer.encoders import Encoder
@@ -40,7 +41,6 @@ from likewise.cache.vector_cache import open_vector_cache
 from likewise.evaluation.measures import Qrels, evaluate, read_qrels, read_queries
 from search.ranking.fusion import (
     CANDIDATES,
-    CosineStatistics,
     Scores,
     fuse,
     mean_with_best,

@@ -36,18 +36,22 @@ class Calibration:
     Attributes:
         threshold: the cosine below which the best hit of a question looks like background.
         passages: how many passages the index had when this was measured.
+        margin: how far above the level of a question's own cosines its best hit must be, in place of `threshold`; None
+            unless the model reads many languages.
     """
 
     threshold: float
     passages: int
+    margin: float | None = None
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self))
+        return json.dumps({name: value for name, value in asdict(self).items() if value is not None})
 
     @classmethod
     def from_json(cls, text: str) -> Calibration:
         fields = json.loads(text)  # A later version may have written more members.
-        return cls(float(fields["threshold"]), int(fields["passages"]))
+        margin = fields.get("margin")
+        return cls(float(fields["threshold"]), int(fields["passages"]), None if margin is None else float(margin))
 
 
 MIN_PSEUDO_QUESTIONS = 50

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+from indexer.calibration.cosines import CosineStatistics
 from indexer.calibration.sample import DRAWN_PASSAGES
 from indexer.deadline import NEVER, Deadline
 from indexer.encoders import Encoder
@@ -30,7 +31,7 @@ from indexer.stores.reading.store import Store
 from indexer.stores.words.analysis import stored_analysis
 from search.hits.hits import Hit, Hits
 from search.hits.marks import QuestionWords
-from search.hits.why import holds_all, reasons
+from search.hits.why import holds, reasons
 from search.query.conditions import notes_on_reading
 from search.query.examples import with_examples
 from search.query.missing_values import COMPARED_VALUES, may_have_notes, notes_on_values
@@ -38,7 +39,7 @@ from search.query.newer import Newer, Weights
 from search.query.query import Query, changed
 from search.question_batches import AskedQuestion
 from search.question_encoder import QuestionEncoder
-from search.ranking.fusion import CosineStatistics, words_bias
+from search.ranking.fusion import words_bias
 from search.ranking.plan import Plan
 from search.ranking.ranker import rank
 from search.timings import Timings
@@ -51,6 +52,17 @@ _MAX_KEPT = 512
 
 VERDICT_HITS = 10
 """Number of hits in which the words of a question are looked for if no passage is near to it."""
+
+MOST_WORDS = 0.5
+"""Share of a question's words that an answer holds, with a model of many languages: its cosines tell less than those of
+a model of one language, which needs all words (docs/scores.md)."""
+
+OTHER_LANGUAGE_MARGIN = 0.5
+"""Share of the margin that the best hit of a question in another language must be above its level."""
+
+OTHER_LANGUAGE_SHARE = 0.3
+"""A question of whose words the texts hold a smaller share is in another language. A larger share may be a question in
+their language about something else, which they do not answer."""
 
 Value = TypeVar("Value")
 
@@ -81,6 +93,12 @@ class _Kept:
                 rows = np.zeros((1, snapshot.settings.dimensions), np.float32)
             self._statistics = kept = (history, passages, CosineStatistics.from_sample(rows))
         return kept[2]
+
+
+def _min_share(snapshot: Snapshot) -> float:
+    """Return the share of a question's words that an answer holds, however far it is."""
+    calibration = snapshot.settings.calibration
+    return 1.0 if calibration is None or calibration.margin is None else MOST_WORDS
 
 
 class Answering:
@@ -160,25 +178,26 @@ class Answering:
             examples = In("uri", query.examples)
             condition = examples if where is None else And((where, examples))
             left_out = snapshot.dense(vector, snapshot.passages, condition, query.unit, conditions=query.conditions)
-        mode, in_other_language = query.ranked_by, self._in_other_language(snapshot, query)
-        if in_other_language and mode != "words":
+        mode, known_share = query.ranked_by, self._known_share(snapshot, query)
+        if known_share < MIN_KNOWN_SHARE and mode != "words":
             query = changed(query, asked=names(query.asked))
         if mode != "hybrid":
-            return Plan(query, mode, vector, where, weights, left_out, in_other_language=in_other_language)
+            return Plan(query, mode, vector, where, weights, left_out, known_share=known_share)
         statistics, settings, unread_bias = self.kept.statistics(snapshot), snapshot.settings, 0.0
         if query.row is None and settings.language != DEFAULT:  # nothing is known of a vector that a program has made
             unread_bias = self.questions.unread_bias(snapshot, query.asked)
         bias = words_bias(settings)
-        return Plan(query, mode, vector, where, weights, left_out, statistics, bias, unread_bias, in_other_language)
+        return Plan(query, mode, vector, where, weights, left_out, statistics, bias, unread_bias, known_share)
 
     @staticmethod
-    def _in_other_language(snapshot: Snapshot, query: Query) -> bool:
-        """Return whether a question is in another language than the texts of a model that reads both. A question with
-        typing errors is not."""
+    def _known_share(snapshot: Snapshot, query: Query) -> float:
+        """Return the share of a question's words that the texts hold, as typed or corrected; 1 unless the model reads
+        many languages."""
         if not query.asked or not reads_many_languages(snapshot.settings.recipe):
-            return False
-        texts = (query.asked, snapshot.corrected(query.asked))
-        return all(snapshot.known_share(text) < MIN_KNOWN_SHARE for text in texts if text)
+            return 1.0
+        share = snapshot.known_share(query.asked)
+        corrected = snapshot.corrected(query.asked) if share < MIN_KNOWN_SHARE else ""
+        return max(share, snapshot.known_share(corrected)) if corrected else share
 
     def known_fields_only(self, snapshot: Snapshot, where: Where | None) -> Where | None:
         """Return the filter to rank with; None if it leaves every document."""
@@ -201,16 +220,16 @@ class Answering:
         ranked, found = rank(plan, snapshot, k)
         names_alone = plan.in_other_language and plan.mode != "words"
         question = QuestionWords(stored_analysis(settings.language), query.words, names_alone=names_alone)
-        far = -1.0 if settings.calibration is None or plan.mode == "words" else settings.calibration.threshold
+        far = -1.0 if plan.mode == "words" else self._far(snapshot, plan, plan.vector)
         hits = list[Hit]()
         for row, ((passage, *family), score) in enumerate(zip(found, ranked.scores.tolist(), strict=True)):
             cosine = None if ranked.cosines is None else float(ranked.cosines[row])
             why: Callable[[], Mapping[str, Any]] = partial(ranked.why, row)
             if query.text:
                 is_far = cosine is not None and cosine < far
-                why = partial(reasons, why, passage, question, is_far, query.conditions)
+                why = partial(reasons, why, passage, question, is_far, query.conditions, _min_share(snapshot))
             hits.append(Hit.from_passage(passage, score, cosine, why, [other.uri for other in family]))
-        answered, did_you_mean = self._verdict(snapshot, plan, ranked.nearest, question, hits)
+        answered, did_you_mean = self._verdict(snapshot, plan, ranked.nearest - far, question, hits)
         if ranked.terms == 0 and query.asked:
             notes.append(f"the question {query.asked[:40]!r} has no word to search by: ranked by meaning alone")
         if plan.weights is not None:
@@ -225,13 +244,22 @@ class Answering:
             tuple(hits), ranked.matched, ranked.exact, query.text, plan.mode, answered, tuple(notes), did_you_mean
         )
 
+    def _far(self, snapshot: Snapshot, plan: Plan, vector: Vector | None) -> float:
+        """Return the cosine below which the best hit of a question with this vector looks like background; -1 if it was
+        not measured."""
+        calibration = snapshot.settings.calibration
+        if calibration is None or calibration.margin is None or vector is None:
+            return -1.0 if calibration is None else calibration.threshold
+        share = OTHER_LANGUAGE_MARGIN if plan.known_share < OTHER_LANGUAGE_SHARE else 1.0
+        return self.kept.statistics(snapshot).level(vector) + share * calibration.margin
+
     def _verdict(
-        self, snapshot: Snapshot, plan: Plan, nearest: float, question: QuestionWords, hits: Sequence[Hit]
+        self, snapshot: Snapshot, plan: Plan, above: float, question: QuestionWords, hits: Sequence[Hit]
     ) -> tuple[bool | None, str]:
         """Return `Hits.answered` and `Hits.did_you_mean`.
 
         Args:
-            nearest: the highest cosine of all units, whether they are hits or not.
+            above: how far the highest cosine of all units, whether they are hits or not, is above that of background.
         """
         query, calibration = plan.query, snapshot.settings.calibration
         corrected = ""
@@ -239,12 +267,14 @@ class Answering:
             corrected = snapshot.corrected(query.asked)
         answered = None
         if calibration is not None and query.text and plan.mode != "words":
-            holding = (holds_all(question, hit) for hit in hits[:VERDICT_HITS])
-            answered = nearest >= calibration.threshold or (plan.mode == "hybrid" and any(holding))
+            min_share = _min_share(snapshot)
+            depth = 1 if min_share < 1 and plan.mode == "hybrid" else VERDICT_HITS  # words alone bring half of them up
+            holding = (holds(question, hit, min_share) for hit in hits[:depth])
+            answered = above >= 0 or ((plan.mode == "hybrid" or min_share < 1) and any(holding))
             if not answered and corrected and query.row is None:  # a misspelt question is near to nothing
                 rows, _ = self.questions.encode(snapshot, [corrected])
                 best = snapshot.dense(rows[0], 1, plan.where, query.unit, bool(query.exact), query.conditions).scores
-                answered = float(best.max(initial=-1.0)) >= calibration.threshold
+                answered = float(best.max(initial=-1.0)) >= self._far(snapshot, plan, rows[0])
         if corrected and query.conditions:  # conditions stay as they were typed; notes name words like theirs
             corrected = query.text.replace(query.asked, corrected) if query.text.count(query.asked) == 1 else ""
         return answered, corrected

@@ -43,25 +43,64 @@ def probe(
     Returns:
         An empty result if fewer than MIN_PSEUDO_QUESTIONS questions can be made.
     """
+    asked = ask(passages, vectors, encoder)
+    return Probed() if asked is None else compare(asked, passages, terms)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedPseudoQuestions:
+    """Pseudo-questions with their cosines.
+
+    Attributes:
+        asked: the pseudo-questions, at least MIN_PSEUDO_QUESTIONS.
+        questions: their vectors (questions, dimensions).
+        answers: cosine of each with its answer (questions,).
+        passages: cosines with all passages of the sample (questions, passages).
+        rivals: which passages compete with the answer (questions, passages).
+    """
+
+    asked: Sequence[PseudoQuestion]
+    questions: Vector
+    answers: NDArray[np.floating]
+    passages: NDArray[np.floating]
+    rivals: NDArray[np.bool_]
+
+    @property
+    def nearest(self) -> NDArray[np.floating]:
+        """The highest cosine of each, with its answer or a passage that competes (questions,)."""
+        nearest: NDArray[np.floating] = np.maximum(self.answers, np.where(self.rivals, self.passages, -1.0).max(axis=1))
+        return nearest
+
+
+def ask(passages: Sequence[Passage], vectors: Vector, encoder: Encoder) -> AskedPseudoQuestions | None:
+    """Embed the pseudo-questions of a sample; None if fewer than MIN_PSEUDO_QUESTIONS can be made. For the arguments,
+    see `probe`."""
     drawn = list(pseudo_questions(passages))
     questions_read = of_role(encoder, "query").offsets([one.question for one in drawn])
     answers_read = encoder.offsets([one.answer for one in drawn])
     # Some texts hold no token that the model knows.
     asked = [one for one, *spans in zip(drawn, questions_read, answers_read, strict=True) if all(map(len, spans))]
     if len(asked) < MIN_PSEUDO_QUESTIONS:
-        return Probed()
+        return None
     questions = encoder.encode([one.question for one in asked], role="query", truncate=True)
     answers = encoder.encode([one.answer for one in asked], role="document", truncate=True)
     documents = np.array([passage.document_id for passage in passages])
     # Other passages of the same document may repeat the sentence, as passages overlap: they do not compete.
     rivals = documents[None, :] != documents[[one.position for one in asked]][:, None]
-    dense = _mean_reciprocal_rank((questions * answers).sum(axis=1), questions @ vectors.T, rivals)
+    return AskedPseudoQuestions(asked, questions, (questions * answers).sum(axis=1), questions @ vectors.T, rivals)
+
+
+def compare(pseudo: AskedPseudoQuestions, passages: Sequence[Passage], terms: Callable[[str], Sequence[str]]) -> Probed:
+    """Return how well vectors and words find the answers to pseudo-questions of these passages."""
+    dense = _mean_reciprocal_rank(pseudo.answers, pseudo.passages, pseudo.rivals)
     bm25 = Bm25([terms(_with_heading(passage, _visible(passage))) for passage in passages])
-    question_terms = [terms(one.question) for one in asked]
-    answer_scores = [bm25.score(terms(one.answer), each) for one, each in zip(asked, question_terms, strict=True)]
+    question_terms = [terms(one.question) for one in pseudo.asked]
+    answer_scores = [
+        bm25.score(terms(one.answer), each) for one, each in zip(pseudo.asked, question_terms, strict=True)
+    ]
     passage_scores = np.array([bm25.scores(each) for each in question_terms])
-    words = _mean_reciprocal_rank(np.array(answer_scores), passage_scores, rivals)
-    return Probed(round(words, 4), round(dense, 4), len(asked))
+    words = _mean_reciprocal_rank(np.array(answer_scores), passage_scores, pseudo.rivals)
+    return Probed(round(words, 4), round(dense, 4), len(pseudo.asked))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike, fspath
 
+from indexer.calibration.cosines import CosineStatistics
 from indexer.errors import BadInput, FilterError, NoWords
 from indexer.filters.tree import Compare, Condition, Exists, In, Type, Under, Where, conditions
 from indexer.filters.unknown_fields import resolve_conditions
@@ -33,7 +34,6 @@ from search.query.conditions import notes_on_reading
 from search.query.newer import Newer, Weights, median_of
 from search.query.query import Query, as_query, changed, understood
 from search.ranking.families import FOLDED_DEPTH, families, words_of_passage
-from search.ranking.fusion import CosineStatistics
 from search.searcher import Searcher
 
 

@@ -83,7 +83,7 @@ class QuestionWords:
 
     Args:
         names_alone: these are only the names of a question in another language. They are marked where the text has a
-            capital letter or a digit too, and no text holds all words of the question.
+            capital letter or a digit too, and no text counts as holding the question.
     """
 
     def __init__(self, analysis: Analysis, question: str, *, names_alone: bool = False) -> None:
@@ -112,15 +112,14 @@ class QuestionWords:
             return [place for place in places if place["text"] != place["text"].lower() or not place["text"].isalpha()]
         return places
 
-    def are_all_in(self, text: str) -> bool:
-        """Return whether a text holds every term of the question, and there is one. What the question joins is in it
-        in parts."""
-        terms = self._terms[0].difference(self._analysis.joined(self._question))
-        return (
-            not self._names_alone
-            and bool(terms)
-            and terms <= {*self._analysis.stems(text), *characters(text), *self._analysis.joined(text)}
-        )
+    def share_in(self, text: str) -> float:
+        """Return the share of the question's terms and characters that a text holds; 0 if there is none. What the
+        question joins is in it in parts."""
+        terms = self._terms[0].difference(self._analysis.joined(self._question)).union(characters(self._question))
+        if self._names_alone or not terms:
+            return 0.0
+        held = {*self._analysis.stems(text), *characters(text), *self._analysis.joined(text)}
+        return len(terms & held) / len(terms)
 
     def _matching(self, words: set[str]) -> set[str]:
         """Return the words that match a word of the question."""

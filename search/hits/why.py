@@ -22,6 +22,7 @@ def reasons(
     question: QuestionWords,
     is_far: bool,
     conditions: Conditions = (),
+    min_share: float = 1.0,
 ) -> dict[str, Any]:
     """Return the reasons for one hit's score, with the words of the question marked.
 
@@ -32,24 +33,25 @@ def reasons(
         facts: returns cosine, bm25, weights and contributions; they come first.
         question: its words are marked under the name "words".
         is_far: whether the passage is no nearer than the best hits of unrelated questions usually are. It is a weak
-            match, unless it holds every word of the question.
+            match, unless it holds the question.
         conditions: of the question.
+        min_share: as in `holds`.
     """
     words = question.mark(passage.text, passage.start, passage.format)
-    weak = is_far and not holds_all(question, passage)
+    weak = is_far and not holds(question, passage, min_share)
     why = {**facts(), "words": words, "weak": weak}
     if conditions:
         why["conditions"] = [_condition(one, passage) for one in conditions]
     return why
 
 
-def holds_all(question: QuestionWords, found: Passage | Hit) -> bool:
-    """Return whether a passage, with its title, its other columns and the name of its file, holds every word of a
-    question, such as an error number that no vector knows. Rows of a table often lack what the name of the table
-    says."""
+def holds(question: QuestionWords, found: Passage | Hit, min_share: float) -> bool:
+    """Return whether a passage, with its title, its other columns and the name of its file, holds at least this share
+    of the words of a question, such as an error number that no vector knows. Rows of a table often lack what the name
+    of the table says."""
     text = titled_text(found.title, found.text, found.format)
     columns = "\n".join(searched_columns(found.format, found.metadata))
-    return question.are_all_in(f"{text}\n{columns}\n{PurePath(found.path or '').stem}")
+    return question.share_in(f"{text}\n{columns}\n{PurePath(found.path or '').stem}") >= min_share
 
 
 def _condition(condition: Condition, passage: Passage) -> dict[str, Any]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from indexer.calibration.cosines import CosineStatistics
 from indexer.filters.tree import Where
+from indexer.languages.questions import MIN_KNOWN_SHARE
 from indexer.records import Vector
 from indexer.stores.port import Ranking
 from search.query.newer import Weights
 from search.query.query import Mode, Query
-from search.ranking.fusion import CosineStatistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +27,7 @@ class Plan:
         statistics: statistics of cosines: of the index's in hybrid mode. In dense mode, scores are z-scores by them.
         words_bias: how much more words weigh in this index, in hybrid mode.
         unread_bias: how much more words weigh because the model does not read the question, in hybrid mode.
-        in_other_language: whether the question is in another language than the texts. The query then asks only for its
-            names by words, except in words mode.
+        known_share: share of the question's words that the texts hold, if the model reads many languages.
     """
 
     query: Query
@@ -39,4 +39,10 @@ class Plan:
     statistics: CosineStatistics | None = None
     words_bias: float = 0.0
     unread_bias: float = 0.0
-    in_other_language: bool = False
+    known_share: float = 1.0
+
+    @property
+    def in_other_language(self) -> bool:
+        """Whether the question is in another language than the texts. The query then asks only for its names by words,
+        except in words mode."""
+        return self.known_share < MIN_KNOWN_SHARE

@@ -12,8 +12,9 @@ from opened import snapshot_of, store_of
 
 from indexer import Document, Index
 from indexer.calibration.background import measure_background, renew
+from indexer.calibration.probe import ask
 from indexer.calibration.questions import UNRELATED_QUESTIONS
-from indexer.calibration.sample import SAMPLE_PASSAGES
+from indexer.calibration.sample import SAMPLE_PASSAGES, sample_by_content
 from indexer.settings import Calibration
 from search import Searcher
 
@@ -43,6 +44,7 @@ def test_the_threshold_is_that_of_the_stored_vectors(encoder: Any, tmp_path: Pat
     asked = encoder.encode(UNRELATED_QUESTIONS)
     assert measured.threshold == pytest.approx(np.percentile((asked @ rows.T).max(axis=1), 98), abs=1e-4)
     assert Calibration.from_json(measured.to_json()) == measured
+    assert measured.to_json() == f'{{"threshold": {measured.threshold}, "passages": 300}}'
 
 
 def test_it_is_measured_again_when_the_index_is_another(encoder: Any, tmp_path: Path) -> None:
@@ -99,6 +101,57 @@ def test_whether_anything_answers_is_about_the_corrected_question(encoder: Any, 
             hits = searcher.search(typed, 1, mode="hybrid")
             assert (hits.did_you_mean, hits.answered) == (typed.replace("chrisantemum", "chrysanthemum"), answered)
             assert searcher.search(typed, 1, mode="dense").answered is False
+
+
+def test_questions_to_a_model_of_many_languages_are_compared_with_their_own_cosines(
+    make_encoder: Callable[..., Any], tmp_path: Path
+) -> None:
+    encoder = make_encoder(name="multilingual-e5-small")
+    with fill(tmp_path / "x.index", encoder, 300) as index:
+        renew(store_of(index), encoder)
+        calibration, text = index.settings.calibration, index.get("d7").text
+        rows = snapshot_of(index).sample(SAMPLE_PASSAGES).vectors
+    assert calibration is not None
+    assert calibration.margin is not None
+    assert Calibration.from_json(calibration.to_json()) == calibration
+    asked = encoder.encode(UNRELATED_QUESTIONS)
+    cosines = asked @ rows.T
+    above = cosines.max(axis=1) - cosines.mean(axis=1) - 2 * cosines.std(axis=1)
+    assert calibration.margin == pytest.approx(np.percentile(above, 50), abs=1e-3)  # no pseudo-questions
+    with Searcher(tmp_path / "x.index") as searcher:
+        hits = searcher.search(text, 300)
+        assert hits.answered
+        assert hits[0].uri == "d7"
+        verdicts = {}
+        for question in ("w1 zebra lions", "zebra crossing at the school of giraffes", "the of"):
+            (cosines,) = encoder.encode([question]) @ rows.T
+            share = 0.5 if question.startswith("zebra") else 1.0  # the texts hold none of its words
+            verdicts[question] = cosines.max() >= cosines.mean() + 2 * cosines.std() + share * calibration.margin
+            hits = searcher.search(question, 3)
+            assert hits.answered is bool(verdicts[question])
+            assert (hits[0].why or {})["weak"] is not hits.answered
+        assert {*map(bool, verdicts.values())} == {False, True}
+        most = " ".join([*text.split()[:8], *["zebra", "crossing", "at", "schools", "with", "tall", "giraffes"]])
+        assert searcher.search(most, 3).answered
+
+
+def test_pseudo_questions_bound_the_margin(make_encoder: Callable[..., Any], tmp_path: Path) -> None:
+    encoder, random = make_encoder(name="multilingual-e5-small"), np.random.default_rng(3)
+    words = [f"w{number}" for number in range(400)]
+    texts = [". ".join(" ".join(random.choice(words, 9)) for _ in range(3)) + "." for _ in range(120)]
+    with Index.create(tmp_path / "x.index", encoder) as index:
+        index.add(Document(str(number), text) for number, text in enumerate(texts))
+        with store_of(index).snapshot() as snapshot:
+            pseudo = ask(*sample_by_content(snapshot), encoder)
+            assert pseudo is not None
+            proven, unproven = (measure_background(snapshot, encoder, some).margin for some in (pseudo, None))
+            cosines = pseudo.questions @ snapshot.sample(SAMPLE_PASSAGES).vectors.T
+        own = np.percentile(pseudo.nearest - cosines.mean(axis=1) - 2 * cosines.std(axis=1), 20)
+        assert proven is not None
+        assert unproven is not None
+        assert proven <= own + 1e-3
+        index.add([Document("more", "w1")])
+        assert getattr(index.settings.calibration, "margin", None) is not None
 
 
 def test_an_index_without_a_background_says_so(encoder: Any, tmp_path: Path) -> None:

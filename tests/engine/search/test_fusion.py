@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from word_encoder import WordEncoder
 
 from indexer import Document, Index
+from indexer.calibration.cosines import CosineStatistics
 from indexer.settings import Probed
 from indexer.stores.reading.candidates import best_passages
 from search import Searcher
 from search.ranking.fusion import (
-    CosineStatistics,
     fuse,
     mean_with_best,
     probed_words_bias,

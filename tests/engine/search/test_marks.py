@@ -73,7 +73,7 @@ def test_the_question_is_analysed_once_for_all_passages(monkeypatch: pytest.Monk
     monkeypatch.setattr(Analysis, "question_terms", watched)
     question = QuestionWords(Analysis("en"), "moons")
     assert [len(question.mark(text)) for text in ("a moon", "moons and moons", "the sun")] == [1, 2, 0]
-    assert question.are_all_in("the moon rises")
+    assert question.share_in("the moon rises") == 1
     assert asked == ["moons"]
 
 
@@ -85,7 +85,7 @@ def test_the_question_is_analysed_once_for_all_passages(monkeypatch: pytest.Monk
     ],
 )
 def test_a_text_holds_a_question_that_is_joined_there_or_in_the_question(question: str, text: str, holds: bool) -> None:
-    assert QuestionWords(Analysis("en"), question).are_all_in(text) is holds
+    assert (QuestionWords(Analysis("en"), question).share_in(text) == 1) is holds
 
 
 def test_a_full_vocabulary_is_replaced_and_an_answer_keeps_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,11 +15,12 @@ from engine.stores.reference import ReferenceSnapshot
 from opened import store_of
 
 from indexer import Document, Index, Section
+from indexer.calibration.cosines import CosineStatistics
 from indexer.errors import BadInput, NothingKnown
 from indexer.stores.addresses.open import open_store
 from indexer.stores.port import Unit
 from search import Searcher
-from search.ranking.fusion import CosineStatistics, words_weight
+from search.ranking.fusion import words_weight
 
 WORDS = [f"{first}{second}" for first in ("ban", "riv", "moo", "sta", "flo") for second in ("kle", "tor", "mig", "sul")]
 
