@@ -1,4 +1,4 @@
-"""The sample collection: its sizes, its judgments, and questions that share no word with their answers."""
+"""The sample collections: their sizes, their judgments, and questions that share no word with their answers."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
+from indexer.languages.detect import languages_of
 from likewise.evaluation.measures import read_qrels, read_queries
 
 DATA = Path(__file__).parents[1] / "data"
 COLLECTION = DATA / "collection"
+LANGUAGES = DATA / "languages"
 QUERIES = read_queries(DATA / "questions" / "queries.jsonl")
 QRELS = read_qrels(DATA / "questions" / "qrels.tsv", QUERIES)
 
@@ -90,3 +94,22 @@ def test_many_questions_share_no_content_word_with_their_documents() -> None:
         if not any(content_words(text) & words[document] for document in QRELS.grades[query])
     ]
     assert len(by_meaning) >= 40
+
+
+def test_ten_texts_and_ten_questions_in_each_of_six_languages() -> None:
+    texts = {path.relative_to(LANGUAGES).as_posix() for path in LANGUAGES.rglob("*.md")}
+    languages, subjects = zip(*(text.removesuffix(".md").split("/") for text in texts), strict=True)
+    assert (len(set(languages)), len(set(subjects)), len(texts)) == (6, 10, 60)
+    folder = DATA / "questions" / "languages"
+    queries = read_queries(folder / "queries.jsonl")
+    assert set(queries) == {text.removesuffix(".md").replace("/", "-") for text in texts}
+    for query, grades in read_qrels(folder / "qrels.tsv", queries).grades.items():
+        subject = query.partition("-")[2]
+        assert grades == {f"{language}/{subject}.md": 1 for language in languages}
+
+
+@pytest.mark.slow
+def test_every_text_is_in_the_language_of_its_folder() -> None:
+    for folder in LANGUAGES.iterdir():
+        (language,) = languages_of([path.read_text(encoding="utf-8") for path in folder.glob("*.md")])
+        assert language == folder.name
