@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py"))
 ELSEWHERE = sorted(path.stem for path in EXAMPLES.glob("elsewhere/*.py"))
-SLOW = {"citations_over_mcp", "clustering", "evaluate", "in_postgresql"}
+SLOW = {"citations_over_mcp", "clustering", "evaluate", "in_postgresql", "many_languages"}
 NEEDS = {"fastapi_back_end": "fastapi", "django_back_end": "django", "citations_over_mcp": "mcp"}
 _NUMBER = re.compile(r"\d\.\d\d+")
 
@@ -69,7 +69,8 @@ def test_an_example_prints_what_it_says(
     expected_text, expected_numbers = promised(name)
     assert text == expected_text
     assert text
-    assert numbers == pytest.approx(expected_numbers, abs=0.02)  # weights of 16 bits differ between CPUs
+    # Weights of 16 bits differ between CPUs, and one of ten questions may then have another first hit.
+    assert numbers == pytest.approx(expected_numbers, abs=0.101 if name == "many_languages" else 0.02)
 
 
 @pytest.mark.slow
