@@ -9,12 +9,14 @@ export NO_MKDOCS_2_WARNING := 1
 
 .PHONY: demo setup test test-slow check bench docs site release clean
 
-demo: $(CORE)           ## index data/, ask three questions
-	@rm -rf demo.index
+demo: $(CORE)           ## index data/, ask three questions, and one in German of texts in six languages
+	@rm -rf demo.index demo-languages.index
 	$(BIN)/likewise index demo.index data/collection
 	$(BIN)/likewise search demo.index "how can I stop my bread from going stale" -k 3
 	$(BIN)/likewise search demo.index "why do some stars explode" -k 3
 	$(BIN)/likewise search demo.index "what should I do when I cannot fall asleep" -k 3
+	$(BIN)/likewise index demo-languages.index data/languages
+	$(BIN)/likewise search demo-languages.index "ich liege nachts stundenlang wach" -k 3
 
 setup: $(READY)         ## the extras, and what the tests need
 
@@ -53,7 +55,7 @@ site: $(READY)          ## the site at http://127.0.0.1:8000, built again whenev
 	$(BIN)/mkdocs serve
 
 clean:
-	rm -rf $(VENV) dist site demo.index
+	rm -rf $(VENV) dist site demo.index demo-languages.index
 
 $(CORE): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
