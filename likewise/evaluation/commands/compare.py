@@ -31,7 +31,12 @@ _PERCENTILES = (5, 25, 50, 75, 95)
 @click.option(
     "--sts", "sts_files", multiple=True, type=_FILE, metavar="FILE", help="Judged pairs of sentences. Repeatable."
 )
-@click.option("--corpus", type=_FILE, metavar="FILE", help="Documents to rank (.jsonl, .csv, .tsv).")
+@click.option(
+    "--corpus",
+    type=click.Path(exists=True, path_type=Path),
+    metavar="FILE|FOLDER",
+    help="Documents to rank: records (.jsonl, .csv, .tsv), or the files of a folder, by their paths in it.",
+)
 @click.option("--queries", type=_FILE, metavar="FILE", help="Questions: JSON lines with _id and text.")
 @click.option(
     "--qrels", type=_FILE, metavar="FILE", help="Judgments: query-id, corpus-id, score; or TREC's four columns."

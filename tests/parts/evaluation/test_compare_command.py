@@ -20,6 +20,7 @@ from indexer import Document
 from indexer.encoders import load_encoder
 from indexer.errors import BadInput, ModelError
 from likewise.evaluation import contenders
+from likewise.evaluation.collection import read_documents
 from likewise.evaluation.compare import compare
 from likewise.evaluation.measures import Qrels
 from likewise.evaluation.sts import JudgedPairs, read_sts
@@ -209,6 +210,19 @@ def test_the_command(run: Callable[..., tuple[int, str, str]], files: Path, mode
     assert "1 id came more than once" in err
     once, again = (each["recipes"][0]["measures"]["nDCG@10"]["value"] for each in (found, json.loads(out)))
     assert again == pytest.approx(once)
+
+
+def test_the_files_of_a_folder_are_a_corpus(here: Path) -> None:
+    for language, text in (("de", "# Brot\n\nfrisch halten"), ("fr", "# Pain\n\nle garder frais")):
+        (here / "notes" / language).mkdir(parents=True)
+        (here / "notes" / language / "bread.md").write_text(text)
+    (here / "notes" / "more.jsonl").write_text('{"_id": "loaf", "text": "bread"}')
+    documents = read_documents(Path("notes"))
+    assert {document.uri: document.title for document in documents} == {
+        "de/bread.md": "Brot",
+        "fr/bread.md": "Pain",
+        "loaf": "",
+    }
 
 
 @pytest.mark.parametrize(
