@@ -3,9 +3,10 @@
 `python -m benchmarks.languages [FOLDER]`; the default is $LIKEWISE_EVAL_DATA/data/xquad. Each folder below it is a
 judged collection (BEIR form) named after its language. The same ids mean the same texts and questions in all of them.
 
-The first table has both models in each language, and dense search by sentence-transformers over the same passages with
-the same weights. The second asks the questions of one language in the documents of another. The last two compare
-`--language en` with `auto`, by words alone: one collection in an index, and all of them mixed in one index.
+Each model has two tables. The first asks each language in itself, also by dense search of sentence-transformers, which
+ranks the same passages with the same weights. The second asks the questions of one language in the texts of another.
+The last two tables compare `--language en` with `auto`, by words alone: one collection in an index, and all of them in
+one index.
 """
 
 from __future__ import annotations
@@ -139,19 +140,18 @@ def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else evaluation_data(" and no folder was given") / "xquad"
     folders = collections(folder)
     names = [path.name for path in folders]
-    print(f"{machine()}\n\n{METRIC}")
-    values = {model: measured(folders, model) for model in (DEFAULT_MODEL, MULTILINGUAL_MODEL)}
-    ways = ("dense", "sentence-transformers", "hybrid")
-    print_head("texts and questions", "words", *(f"{model}, {way}" for model in values for way in ways))
-    for name in names:
-        cells = [pairs[name, name][way] for pairs in values.values() for way in ways]
-        print_row(name, values[DEFAULT_MODEL][name, name]["words"], *cells)
-    for model, pairs in values.items():
+    print(f"{machine()}\n\n{METRIC}", flush=True)
+    ways = ("words", "dense", "sentence-transformers", "hybrid")
+    for model in (DEFAULT_MODEL, MULTILINGUAL_MODEL):
+        values = measured(folders, model)
+        print_head(model, *ways)
+        for name in names:
+            print_row(name, *(values[name, name][way] for way in ways))
         print_head(f"{model}: questions, dense / hybrid", *(f"{name} texts" for name in names))
         for asked in names:
-            row = [pairs[asked, name] for name in names]
+            row = [values[asked, name] for name in names]
             print_row(asked, *(f"{metrics['dense']:.4f} / {metrics['hybrid']:.4f}" for metrics in row))
-        most = max(abs(metrics["dense"] - metrics["sentence-transformers"]) for metrics in pairs.values())
+        most = max(abs(metrics["dense"] - metrics["sentence-transformers"]) for metrics in values.values())
         print(f"\nThe largest difference of dense search to sentence-transformers is {most:.4f}.", flush=True)
     print_head("texts, by words", "en", "auto", "finding the language")
     for path in folders:
