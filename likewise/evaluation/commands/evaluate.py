@@ -86,23 +86,26 @@ def evaluate(
             f"{count_of(len(missing), 'judged document')} not in the index, such as {missing[0]!r}: counted as not "
             "found (paths of files are absolute, or relative to a recorded SOURCE or to the current folder)"
         )
-    if as_json:
-        values: dict[str, Any] = {
-            "queries": len(queries_judged),
-            "k": k,
-            "mode": mode,
-            "missing": missing,
-            "averages": dict(report.averages),
-        }
-        values["notes"] = notes
-        if compared:
-            values["against"] = {name: {"average": value, "p": p} for name, (value, p) in compared.items()}
-        rows = {query: dict(row) for query, row in report.per_query.items()}
-        say_json(values | ({"per_query": rows} if per_query else {}))
-    else:
-        _print_text(report, compared, f"{count_of(len(queries_judged), 'question')}, {mode}", per_query)
-    if run_file is not None:  # last, so that the measures are printed even if the run cannot be written
-        measures.write_run(run, run_file)
+    # The measures are printed even if the run cannot be written. It is written even if a reader has closed the pipe.
+    try:
+        if as_json:
+            values: dict[str, Any] = {
+                "queries": len(queries_judged),
+                "k": k,
+                "mode": mode,
+                "missing": missing,
+                "averages": dict(report.averages),
+            }
+            values["notes"] = notes
+            if compared:
+                values["against"] = {name: {"average": value, "p": p} for name, (value, p) in compared.items()}
+            rows = {query: dict(row) for query, row in report.per_query.items()}
+            say_json(values | ({"per_query": rows} if per_query else {}))
+        else:
+            _print_text(report, compared, f"{count_of(len(queries_judged), 'question')}, {mode}", per_query)
+    finally:
+        if run_file is not None:
+            measures.write_run(run, run_file)
 
 
 def _evaluate_other(index: Container[str], run: Run, qrels: Qrels, address: str) -> Evaluation:

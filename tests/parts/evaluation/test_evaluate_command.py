@@ -40,6 +40,21 @@ def test_a_run_is_compared_with_another(
     likewise(*arguments, "--against", tmp_path / "d.run").failed(2, "answers none of the judged questions")
 
 
+def test_a_run_is_written_even_if_nobody_reads_the_measures(
+    likewise: Callable[..., Any], lines: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(*_: object) -> None:
+        raise BrokenPipeError
+
+    likewise("index", tmp_path / "x.index", "-", stdin=lines({"id": "a", "text": "bread"}))
+    write(tmp_path / "q.jsonl", lines({"_id": "q", "text": "bread"}))
+    write(tmp_path / "r.tsv", "query-id\tcorpus-id\tscore\nq\ta\t1\n")
+    monkeypatch.setattr("likewise.evaluation.commands.evaluate.say", closed)
+    arguments = ["--queries", tmp_path / "q.jsonl", "--qrels", tmp_path / "r.tsv", "--run", tmp_path / "run"]
+    likewise("evaluate", tmp_path / "x.index", *arguments)
+    assert (tmp_path / "run").read_text().startswith("q Q0 a 1 ")
+
+
 def test_what_was_measured_is_printed_also_where_the_run_cannot_be_written(
     likewise: Callable[..., Any], lines: Callable[..., str], tmp_path: Path
 ) -> None:
