@@ -3,11 +3,16 @@
 `python -m benchmarks.answers [FOLDER]`; the default is $LIKEWISE_EVAL_DATA/data. Missed: own questions that were
 reported as unanswered. False: questions of other collections that were not. Collections that overlap, such as the
 languages of one collection, do not get each other's questions.
+
+`python -m benchmarks.answers halves FOLDER MODEL` indexes one half of each collection below FOLDER, and asks the
+questions of this half and of the other. Five documents in a row belong to one half: those of an article in XQuAD.
 """
 
 from __future__ import annotations
 
+import json
 import subprocess
+import sys
 import tempfile
 from contextlib import closing
 from pathlib import Path
@@ -29,7 +34,37 @@ def questions(collection: Path) -> list[str]:
     return [queries[query] for query in read_qrels(collection / "qrels" / "test.tsv", queries).judged][:_ASKED]
 
 
+def halves(folder: Path, model: str) -> None:
+    """Print the table of halves."""
+    print(f"{machine()}\n\n| half of | {' | '.join(f'missed, {mode} | caught, {mode}' for mode in _MODES)} |")
+    print("| --- " * (1 + 2 * len(_MODES)) + "|")
+    for collection in collections(folder):
+        rows = (collection / "corpus.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+        inside = [row for number, row in enumerate(rows) if number // 5 % 2 == 0]
+        uris = {json.loads(row)["_id"] for row in inside}
+        queries = read_queries(collection / "queries.jsonl")
+        judgments = read_qrels(collection / "qrels" / "test.tsv", queries)
+        own, others = list[str](), list[str]()
+        for query in judgments.judged:
+            right = {uri for uri, grade in judgments.grades[query].items() if grade > 0}
+            (own if right & uris else others).append(queries[query])
+        with tempfile.TemporaryDirectory() as temporary:
+            index, half = Path(temporary) / "bench.index", Path(temporary) / "half.jsonl"
+            half.write_text("".join(inside), encoding="utf-8")
+            subprocess.run([LIKEWISE, "index", index, half, "--model", model], check=True, capture_output=True)
+            with Searcher(index) as searcher:
+                cells = []
+                for mode in _MODES:
+                    for asked in (own, others):
+                        hits = searcher.search_many(asked[:: max(1, len(asked) // _ASKED)], 10, mode=mode)
+                        cells.append(f"{sum(each.answered is False for each in hits) / len(hits):.1%}")
+        print(f"| {collection.name} | {' | '.join(cells)} |", flush=True)
+
+
 def main() -> None:
+    if sys.argv[1:2] == ["halves"]:
+        halves(Path(sys.argv[2]), sys.argv[3])
+        return
     folder = folder_asked()
     found = collections(folder)
     asked = {collection: questions(collection) for collection in found}
