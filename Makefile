@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 # A notice that Material's last year has begun: docs/decisions.md has what follows from it.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: demo setup test test-slow check bench docs site release clean
+.PHONY: demo setup test test-slow test-long check bench docs site release clean
 
 demo: $(CORE)           ## index data/, ask three questions, and one in German of texts in six languages
 	@rm -rf demo.index demo-languages.index
@@ -27,7 +27,10 @@ test: $(READY)          ## the default suite, a few minutes on two cores
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 test-slow: $(READY)     ## what the default suite leaves out
-	$(BIN)/python -m pytest -m slow -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -m "slow and not long" -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+test-long: $(READY)     ## what takes minutes each: before a release
+	$(BIN)/python -m pytest -m long -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 check: $(READY)         ## lint, format, types, lines per part, and the site without a warning
 	$(BIN)/ruff check .

@@ -54,8 +54,8 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin with the slow files that may take longest, so that no process works on alone at the end."""
-    if "slow" in config.getoption("markexpr"):
+    """Begin with the files that may take longest, so that no process works on alone at the end."""
+    if any(mark in config.getoption("markexpr") for mark in ("slow", "long")):
         minutes: dict[Path, float] = {}
         for item in items:
             mark = item.get_closest_marker("timeout")

@@ -126,7 +126,8 @@ def test_what_does_not_name_a_part_does_without_it(part: str, tmp_path: Path) ->
 SKIPPED_WITHOUT_PARTS = re.compile(r"the part \w+ is not installed$|not root|root may|is not set")
 
 
-@pytest.mark.timeout(900)  # about five minutes under coverage
+@pytest.mark.long
+@pytest.mark.timeout(1800)  # about ten minutes under coverage
 def test_the_tests_of_the_engine_pass_without_any_part_and_cover_it(open_path: Path) -> None:
     """Some of them run as a user who may enter this folder and not one of `tmp_path`."""
     copy_without(open_path, PARTS)
@@ -136,8 +137,9 @@ def test_the_tests_of_the_engine_pass_without_any_part_and_cover_it(open_path: P
         place = open_path / file.relative_to(ROOT)
         place.parent.mkdir(exist_ok=True)
         shutil.copy(file, place)
+    processes = ["-n", "auto", "--dist", "loadfile"]
     measured = ["--cov=indexer", "--cov=search", "--cov-report=json", "-p", "no:cacheprovider"]
-    command = [sys.executable, "-m", "pytest", "tests/engine", "-q", "-n", "auto", "--dist", "loadfile", *measured]
+    command = [sys.executable, "-m", "pytest", "tests/engine", "-q", "-m", "not long", *processes, *measured]
     environment = {**os.environ, "PYTHONPATH": str(open_path)}
     said = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True, cwd=open_path, env=environment)
     assert said.returncode == 0, said.stdout[-3000:]
@@ -155,6 +157,7 @@ def demo(folder: Path) -> list[tuple[str, float]]:
     return [(hit["uri"], hit["score"]) for answer in said[1:] for hit in json.loads(answer)["hits"]]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_the_demo_answers_with_the_shell_alone(tmp_path: Path) -> None:
     copy_without(tmp_path / "whole", [])

@@ -110,7 +110,7 @@ def test_the_table_lists_every_example_with_its_lines() -> None:
     assert there == {name: lines_of(EXAMPLES / "elsewhere" / f"{name}.py") for name in ELSEWHERE}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")  # of umap
 def test_the_notebook_draws_the_map(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("umap")

@@ -194,8 +194,10 @@ STEPS = ("commit.begun", "commit.written", "commit.done", "commit.acknowledged",
 SECONDS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, None)
 
 
-@pytest.mark.parametrize("engine", ["folder", "database"])
-@pytest.mark.slow
+@pytest.mark.parametrize(
+    "engine",
+    [pytest.param("folder", marks=pytest.mark.slow), pytest.param("database", marks=pytest.mark.long)],
+)
 def test_a_pair_keeps_what_one_model_cannot_read_through_every_switch(
     engine: str, request: pytest.FixtureRequest, likewise: Any, make_encoder: Any, lines: Callable[..., str]
 ) -> None:

@@ -23,7 +23,7 @@ def test_killed_at_every_named_step(tmp_path: Path) -> None:
     _killed(tmp_path / "killed.index", list(STEPS))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_killed_later_and_at_random_moments(tmp_path: Path) -> None:
     folder = tmp_path / "killed.index"

@@ -282,7 +282,7 @@ def drawn(chance: Random, oracle: Oracle) -> tuple[Query, list[Condition], str]:
     return query, conditions, asked
 
 
-@pytest.mark.parametrize("times", [1, pytest.param(10, marks=[pytest.mark.slow, pytest.mark.timeout(900)])])
+@pytest.mark.parametrize("times", [1, pytest.param(10, marks=[pytest.mark.long, pytest.mark.timeout(900)])])
 def test_hits_are_those_of_brute_force(
     asked: tuple[str, Searcher, Oracle], times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,7 +49,7 @@ def _filters(count: int, many: int) -> list[tuple[str, np.ndarray]]:
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("kind", ["tail", "exact", "approximate"])
 @pytest.mark.parametrize(
-    ("count", "many"), [(6000, 120), pytest.param(100_000, 1000, marks=pytest.mark.slow, id="large")]
+    ("count", "many"), [(6000, 120), pytest.param(100_000, 1000, marks=pytest.mark.long, id="large")]
 )
 def test_filters_return_as_many_as_match_and_the_nearest(tmp_path: Path, kind: str, count: int, many: int) -> None:
     rows = _clustered(count)

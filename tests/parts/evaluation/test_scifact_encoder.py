@@ -17,7 +17,7 @@ from likewise.evaluation.measures import Qrels, evaluate, read_qrels, read_queri
 
 PUBLISHED = 0.645
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 
 def _json_lines(path: Path) -> list[dict[str, str]]:

@@ -61,12 +61,12 @@ def address(coordinator: Node) -> str:
 @pytest.mark.parametrize(
     ("tests", "chosen"),
     [
-        ("engine/stores/suite", "postgres"),
-        ("parts/migration/test_migrate.py", "postgres"),
+        pytest.param("engine/stores/suite", "postgres", marks=pytest.mark.long),
+        pytest.param("parts/migration/test_migrate.py", "postgres", marks=pytest.mark.long),
         ("parts/postgres/test_database_doors.py", ""),
         ("parts/postgres/test_grants.py", ""),
         ("parts/postgres/test_tenants.py", ""),
-        ("parts/postgres/test_postgres_ndcg.py", "scifact"),
+        pytest.param("parts/postgres/test_postgres_ndcg.py", "scifact", marks=pytest.mark.long),
     ],
 )
 def test_what_holds_for_one_server(tests: str, chosen: str, coordinator: Node) -> None:

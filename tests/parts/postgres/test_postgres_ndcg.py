@@ -1,7 +1,7 @@
 """The same collection in a folder and in PostgreSQL: nDCG@10 of every mode is equal in every digit.
 
-With the small model of the evaluation data. `LIKEWISE_TEST_MODEL=all-MiniLM-L6-v2 pytest -m slow -s` with this file
-takes another one, and prints the figures of docs/postgres.md.
+With the small model of the evaluation data. `LIKEWISE_TEST_MODEL=all-MiniLM-L6-v2 pytest -m "slow or long" -s` with
+this file takes another one, and prints the figures of docs/postgres.md.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from search import Searcher
 
 MODES = ("words", "dense", "hybrid")
 COLLECTIONS = ("legal-summarization", "medquad-liveqa", "scifact", "xquad/ar", "xquad/de", "xquad/en", "xquad/zh")
+LONG = ("medquad-liveqa", "xquad/de", "xquad/en", "xquad/zh")
 
 
 def ndcg(address: Any, collection: Path, mode: Any) -> float:
@@ -36,9 +37,10 @@ def ndcg(address: Any, collection: Path, mode: Any) -> float:
     return evaluate(run, qrels, ["nDCG@10"]).averages["nDCG@10"]
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", COLLECTIONS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long if name in LONG else pytest.mark.slow) for name in COLLECTIONS]
+)
 def test_every_mode_ranks_as_in_a_folder(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if "LIKEWISE_EVAL_DATA" not in os.environ:
         pytest.skip("LIKEWISE_EVAL_DATA is not set")

@@ -587,7 +587,7 @@ print(messages, int(status.split("VmHWM:")[1].split()[0]) // 1024)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(600)
 @needs_memory_limit
 def test_a_hundred_thousand_messages_take_little_more_memory_than_five_thousand(tmp_path: Path) -> None:

@@ -157,7 +157,7 @@ def test_check_reports_a_damaged_encoder_and_repair_compiles_it_again(
         assert (index.check().ok, graph.stat().st_size) == (True, len(content))
 
 
-@pytest.mark.parametrize("count", [40, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [40, pytest.param(400, marks=pytest.mark.long)])
 def test_a_damaged_encoder_is_refused_or_is_the_same(
     tiny: Callable[[str], Path], tmp_path: Path, sentences: list[str], count: int
 ) -> None:

@@ -252,8 +252,9 @@ for round in range(kills + 1):
     ("store", "kills"),
     [
         ("folder", 4),
-        pytest.param("folder", 50, marks=[pytest.mark.slow, pytest.mark.timeout(500)]),
-        pytest.param("database", 50, marks=[pytest.mark.slow, pytest.mark.timeout(500)]),
+        pytest.param("database", 4, marks=pytest.mark.slow),
+        pytest.param("folder", 50, marks=[pytest.mark.long, pytest.mark.timeout(500)]),
+        pytest.param("database", 50, marks=[pytest.mark.long, pytest.mark.timeout(500)]),
     ],
 )
 @needs_fork

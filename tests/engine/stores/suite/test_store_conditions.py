@@ -224,7 +224,7 @@ def _conditions(chance: Random, texts: Sequence[str]) -> tuple[Condition, ...]:
 @pytest.mark.parametrize("engine", DERIVED)
 @pytest.mark.parametrize(
     "rounds",
-    [pytest.param(5, id="some"), pytest.param(60, id="many", marks=[pytest.mark.slow, pytest.mark.timeout(900)])],
+    [pytest.param(5, id="some"), pytest.param(60, id="many", marks=[pytest.mark.long, pytest.mark.timeout(900)])],
 )
 def test_every_engine_agrees_with_brute_force(store: Store, engine: Engine, tmp_path: Path, rounds: int) -> None:
     """Each round asks 192 questions: conditions, modes, units, filters and k, of documents that change."""
