@@ -110,6 +110,7 @@ def test_without_a_model_neither_models_nor_frameworks_are_loaded(tmp_path: Path
         assert ("sqlite_utils" in packages) == (arguments[0] == "remove"), arguments
 
 
+@pytest.mark.slow
 def test_writers_hide_pandas_from_sqlite_utils_alone() -> None:
     pytest.importorskip("pandas")
     packages, printed = loaded("import indexer.stores.local.catalog.database, sys; print('pandas' in sys.modules)")
@@ -140,6 +141,7 @@ def test_a_public_path_loads_its_part_when_a_name_is_used(path: str) -> None:
     assert not packages & (HEAVY | WEB | {"httpx", "ray"})
 
 
+@pytest.mark.slow
 def test_a_second_run_over_the_same_files_loads_no_model(tmp_path: Path) -> None:
     folder = tmp_path / "x.index"
     (tmp_path / "a.txt").write_text("one text")

@@ -67,6 +67,7 @@ def test_the_blocks_are_all_run() -> None:
     assert {package for package, _ in _BLOCK.findall(PAGE)} == {"", *packages}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_folder")
 def test_the_regression_file() -> None:
     run(blocks()[0], {})
@@ -104,6 +105,7 @@ def test_fastapi(monkeypatch: pytest.MonkeyPatch) -> None:
         assert client.get("/search", params={"q": "bread"}).status_code == 200
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_folder")
 def test_fastapi_with_coroutines(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("fastapi")
@@ -146,6 +148,7 @@ def test_a_route_that_adds_documents(monkeypatch: pytest.MonkeyPatch) -> None:
         assert client.put("/notes", json=[]).status_code == 422
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_folder")
 def test_django(monkeypatch: pytest.MonkeyPatch) -> None:
     django = pytest.importorskip("django")

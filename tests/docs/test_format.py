@@ -9,9 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_the_lines_of_the_page_look_into_a_catalog(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "tests" / "golden" / "files" / "golden.index", tmp_path / "papers.index")
     (block,) = re.findall(r"```console\n(.*?)```", (ROOT / "docs" / "format.md").read_text(encoding="utf-8"), re.DOTALL)

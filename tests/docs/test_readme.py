@@ -16,9 +16,10 @@ _NUMBER = re.compile(r"(?<![\d.])-?[01]\.\d{3,}")
 _VARYING = re.compile(r"\d+\.\d MB|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
 
 
-_TUTORIAL = pytest.param("docs/tutorial.md", marks=[pytest.mark.slow, pytest.mark.timeout(600)])
+_TUTORIAL = pytest.param("docs/tutorial.md", marks=pytest.mark.timeout(600))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)  # it runs about twenty commands
 @pytest.mark.parametrize("name", ["README.md", "docs/asking.md", _TUTORIAL])
 def test_a_page_shows_what_is_printed(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py"))
 ELSEWHERE = sorted(path.stem for path in EXAMPLES.glob("elsewhere/*.py"))
-SLOW = {"citations_over_mcp", "clustering", "evaluate", "in_postgresql", "many_languages"}
+SLOW = {"citations_over_mcp", "clustering", "django_back_end", "evaluate", "in_postgresql", "many_languages"}
 NEEDS = {"fastapi_back_end": "fastapi", "django_back_end": "django", "citations_over_mcp": "mcp"}
 _NUMBER = re.compile(r"\d\.\d\d+")
 

@@ -50,6 +50,7 @@ def run(installed: Path, tmp_path: Path) -> Run:
     return run
 
 
+@pytest.mark.slow
 def test_a_package_gives_a_reader_a_model_and_a_command(run: Run, tmp_path: Path) -> None:
     indexed = run("index", "people.index", "contacts", "--model", "letters://26", "--json")
     assert indexed.returncode == 0, indexed.stderr
@@ -61,6 +62,7 @@ def test_a_package_gives_a_reader_a_model_and_a_command(run: Run, tmp_path: Path
     assert "longest" in run("--help").stdout
 
 
+@pytest.mark.slow
 def test_without_the_package_each_of_the_three_is_missing_in_one_line(run: Run) -> None:
     assert run("index", "people.index", "contacts", "--model", "letters://26").returncode == 0
     refused = run("search", "people.index", "ada", plugin=False)

@@ -78,8 +78,8 @@ def _damage(file: Path, number: int) -> None:
     file.write_bytes(mutated)
 
 
-@pytest.mark.parametrize("kind", ["exact", "approximate"])
-@pytest.mark.parametrize("suffix", [".faiss", ".ids"])
+@pytest.mark.parametrize("kind", ["exact", pytest.param("approximate", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("suffix", [".faiss", pytest.param(".ids", marks=pytest.mark.slow)])
 @pytest.mark.filterwarnings("ignore:segment")
 def test_a_damaged_segment_never_changes_an_answer(tmp_path: Path, kind: str, suffix: str) -> None:
     _make(tmp_path / "sound.index", kind)
@@ -136,6 +136,7 @@ def test_a_damaged_catalog_answers_as_before_or_says_so(tmp_path: Path, count: i
     assert told > count // 8
 
 
+@pytest.mark.slow
 def test_a_damaged_log_answers_as_an_earlier_commit(tmp_path: Path) -> None:
     live = tmp_path / "live.index"
     _make(live, "exact")

@@ -146,6 +146,7 @@ for line in sys.stdin:
 """
 
 
+@pytest.mark.slow
 @needs_root
 def test_who_may_not_write_sees_what_is_committed_all_the_same(open_path: Path) -> None:
     folder = open_path / "x.index"

@@ -44,7 +44,7 @@ for number in range(3):
 """
 
 
-@pytest.mark.parametrize("kind", ["exact", "approximate"])
+@pytest.mark.parametrize("kind", ["exact", pytest.param("approximate", marks=pytest.mark.slow)])
 def test_forked_workers_answer_as_their_parent(tmp_path: Path, kind: str) -> None:
     with Index.create(tmp_path / "x.index", dimensions=32) as index:
         index.add([Document(str(i), f"the text of {i}") for i in range(len(ROWS))], vectors=ROWS)
@@ -78,6 +78,7 @@ assert searcher.search("text", 5, mode="words").matched == 3000
 """
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error")
 def test_forked_workers_follow_the_words_each_on_its_own(tmp_path: Path) -> None:
     with Index.create(tmp_path / "x.index", dimensions=32) as index:
@@ -220,6 +221,7 @@ assert (searcher.search("why is my bread stale", 1)[0].uri, "torch" in sys.modul
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runtime", ["torch", pytest.param("openvino", marks=pytest.mark.needs("speed"))])
 def test_workers_forked_after_a_question_embed_questions_as_their_parent(tmp_path: Path, runtime: str) -> None:
     with Index.create(tmp_path / "x.index") as index:

@@ -19,8 +19,15 @@ def _killed(folder: Path, steps: list[str]) -> None:
         state = run(folder, state, number, step=step)
 
 
-def test_killed_at_every_named_step(tmp_path: Path) -> None:
-    _killed(tmp_path / "killed.index", list(STEPS))
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param(("commit.written", "seal.renamed", "words.recorded"), id="some"),
+        pytest.param(STEPS, id="every", marks=pytest.mark.slow),
+    ],
+)
+def test_killed_at_named_steps(tmp_path: Path, steps: tuple[str, ...]) -> None:
+    _killed(tmp_path / "killed.index", list(steps))
 
 
 @pytest.mark.long

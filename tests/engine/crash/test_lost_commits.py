@@ -156,6 +156,7 @@ def test_wherever_a_log_is_damaged_readers_and_check_say_how_many_commits_are_mi
         shutil.rmtree(folder)
 
 
+@pytest.mark.slow
 def test_a_log_that_is_damaged_after_it_was_moved_into_the_catalog_is_reported_where_it_hides_commits(
     tmp_path: Path,
 ) -> None:
@@ -486,6 +487,7 @@ print(asked, snapshot.version[2])
 """
 
 
+@pytest.mark.slow
 def test_commits_while_snapshots_are_opened_are_never_reported_as_missing(tmp_path: Path) -> None:
     folder, end = tmp_path / "x.index", tmp_path / "end"
     with Index.create(folder, dimensions=8) as index:

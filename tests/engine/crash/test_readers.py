@@ -34,7 +34,14 @@ print(len(set(counts)))
 """
 
 
-@pytest.mark.parametrize("seconds", [4, pytest.param(60, marks=[pytest.mark.long, pytest.mark.timeout(200)])])
+@pytest.mark.parametrize(
+    "seconds",
+    [
+        1,
+        pytest.param(4, marks=pytest.mark.slow),
+        pytest.param(60, marks=[pytest.mark.long, pytest.mark.timeout(200)]),
+    ],
+)
 def test_readers_see_whole_commits_and_no_count_falls(tmp_path: Path, seconds: int) -> None:
     folder = tmp_path / "x.index"
     many = 2 if seconds < 10 else 8

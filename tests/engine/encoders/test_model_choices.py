@@ -114,6 +114,7 @@ def test_dimensions_that_the_folder_keeps_are_kept(
         assert index.dimensions == 48
 
 
+@pytest.mark.slow
 def test_the_leading_dimensions_of_a_model_are_asked_for_by_number(
     folder: Callable[..., Path], shell: Callable[..., Any], lines: Callable[..., str]
 ) -> None:
@@ -175,6 +176,7 @@ def test_an_index_without_prompts_keeps_its_meaning(folder: Callable[..., Path],
         Index.open(tmp_path / "x.index", RecipeSpec(str(place), query_prompt="other: "))
 
 
+@pytest.mark.slow
 def test_prompts_are_given_in_the_shell(
     folder: Callable[..., Path], shell: Callable[..., Any], lines: Callable[..., str]
 ) -> None:

@@ -183,6 +183,7 @@ def test_a_router_whose_routes_differ_in_dimensions_is_refused(
         load_encoder(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.needs("speed", "shell", "inspection")
 def test_a_router_is_two_models_of_one_index(tiny: Callable[[str], Path], words: Tokenizer, tmp_path: Path) -> None:
     documents = [Transformer(str(tiny("bert")), max_seq_length=20), Pooling(48)]

@@ -152,6 +152,7 @@ def test_an_index_is_not_compiled_until_the_part_is_there(
         assert store_of(opened).artifacts().exists() or "it will run on torch" in opened.settings.uncompiled
 
 
+@pytest.mark.slow
 @pytest.mark.needs("speed")
 def test_a_compiled_question_is_answered_and_a_damaged_one_is_reported(
     tiny: Callable[[str], Path], tmp_path: Path, take_away: Callable[[], None], monkeypatch: pytest.MonkeyPatch

@@ -39,6 +39,7 @@ def test_the_limits_of_a_filter_are_named() -> None:
             filter_tree(where, limits)
 
 
+@pytest.mark.slow
 def test_a_program_may_compare_a_field_with_100_000_values() -> None:
     tree = filter_tree({"a": {"in": list(range(100_000))}})
     assert isinstance(tree, In)

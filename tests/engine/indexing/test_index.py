@@ -351,6 +351,7 @@ with Index.open(sys.argv[1], create=True, dimensions="auto") as index:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["folder", "PostgreSQL"])
 def test_processes_that_open_or_create_at_once_get_the_same_index(
     engine: str, tmp_path: Path, environment: SimpleNamespace
@@ -408,6 +409,7 @@ def test_a_failing_encoder_loses_what_was_not_committed_and_nothing_else(index: 
     assert index.add([Document("a", "other")]).replaced == ("a",)
 
 
+@pytest.mark.slow
 def test_large_calls_are_committed_in_batches(index: Index, encoder: Any) -> None:
     sizes: list[int] = []
     encoder.ask = lambda texts: sizes.append(len(texts))
@@ -471,6 +473,7 @@ def test_what_another_writer_did_between_comparing_and_committing_is_seen(
         assert searcher.search("one", 1)[0].uri == "a"
 
 
+@pytest.mark.slow
 def test_a_damaged_page_that_a_writer_meets_is_named(index: Index) -> None:
     index.add([Document(f"d{i}", f"text {i} " * 50) for i in range(200)])
     index.close()

@@ -42,7 +42,7 @@ def both(tmp_path: Path, encoder: Any) -> tuple[Index, Index]:
     return old, new
 
 
-@pytest.mark.parametrize("passages", [1000, 50])
+@pytest.mark.parametrize("passages", [pytest.param(1000, marks=pytest.mark.slow), 50])
 def test_an_updated_index_is_measured_like_a_new_one(
     encoder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, passages: int
 ) -> None:

@@ -213,7 +213,10 @@ class Oracle:
         return {uri: 0.5 ** (days / HALF_LIVES[query.newer]) for uri, days in ages.items()}
 
 
-@pytest.fixture(scope="module", params=ENGINES)
+@pytest.fixture(
+    scope="module",
+    params=["folder", *(pytest.param(name, marks=pytest.mark.slow) for name in ("reference", "postgres"))],
+)
 def asked(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, Searcher, Oracle]]:

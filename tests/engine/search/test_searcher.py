@@ -313,6 +313,7 @@ def test_an_encoder_of_another_recipe_is_refused(
     Searcher(tmp_path / "x.index", make_encoder(name="the same weights by another name")).close()
 
 
+@pytest.mark.slow
 def test_eight_threads_search_while_one_adds(tmp_path: Path, encoder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seal.seal, "__defaults__", (60,))
     folder, failures, done = tmp_path / "x.index", [], threading.Event()

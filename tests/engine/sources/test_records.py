@@ -166,6 +166,7 @@ def test_a_record_over_the_limit_fails_and_the_next_is_read(tmp_path: Path, coll
     assert (large.uri, good.uri) == (f"{path}:1", "2")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["r.jsonl", "r.csv"])
 def test_files_of_records_are_streamed(tmp_path: Path, collect: Collect, name: str) -> None:
     path = tmp_path / name

@@ -178,7 +178,10 @@ def test_a_root_that_is_a_link_is_followed_under_its_own_name(tmp_path: Path, co
     assert names(collect(tmp_path / "link"), tmp_path) == ["link/a.txt"]
 
 
-@pytest.mark.parametrize(("file", "rounds"), [(".gitignore", 60), (".likewiseignore", 10)])
+@pytest.mark.parametrize(
+    ("file", "rounds"),
+    [(".gitignore", 10), (".likewiseignore", 10), pytest.param(".gitignore", 60, marks=pytest.mark.slow)],
+)
 def test_ignore_files_agree_with_git(tmp_path: Path, collect: Collect, file: str, rounds: int) -> None:
     chance = random.Random(7)
     folders = ["docs/build/", "build/", "", "a/", "a/b/", "docs/", "docs/api/v1/", "weird [x]/"]

@@ -107,6 +107,7 @@ def test_what_a_killed_rebuild_replaced_is_named_and_removed(source: str, tmp_pa
     assert [path.name for path in tmp_path.iterdir()] == ["source.index"]
 
 
+@pytest.mark.slow
 @pytest.mark.needs("postgres")
 def test_what_a_copy_to_a_database_left_is_named_and_removed(likewise: Callable[..., Any], source: str) -> None:
     from likewise.postgres.address import parse_address

@@ -110,11 +110,13 @@ wheres: st.SearchStrategy[Where] = st.recursive(
 )
 
 
-@given(documents, st.lists(wheres, min_size=1, max_size=8))
-@settings(deadline=None, max_examples=300)
-def test_sql_finds_what_the_filter_means(
-    documents: list[tuple[dict[str, str | None], dict[str, Any]]], wheres: list[Where]
-) -> None:
+@pytest.mark.parametrize("examples", [50, pytest.param(300, marks=pytest.mark.slow)])
+def test_sql_finds_what_the_filter_means(examples: int) -> None:
+    drawn = given(documents, st.lists(wheres, min_size=1, max_size=8))
+    settings(deadline=None, max_examples=examples)(drawn(_agree))()
+
+
+def _agree(documents: list[tuple[dict[str, str | None], dict[str, Any]]], wheres: list[Where]) -> None:
     conn = collection(documents)
     used = ["x", "y", "y.z", "z", "x.y", "metadata.title", "metadata.metadata"]
     anything: dict[str, Collection[Type]] = dict.fromkeys(used, ("number", "boolean", "text", "date"))
@@ -307,6 +309,7 @@ def test_rows_are_written_by_field_with_long_texts_last_because_sqlite_reads_lon
     assert inserted[-1][2] == "'" + "x" * 2_000 + "'"
 
 
+@pytest.mark.slow
 def test_long_lists_are_exact() -> None:
     numbers = [i + 0.1 for i in range(2_000)]
     words = ["w\0" + str(i) for i in range(100)]
@@ -322,6 +325,7 @@ def test_long_lists_are_exact() -> None:
         found(conn, And(tuple(Compare("x", ">", i) for i in range(11_000))))
 
 
+@pytest.mark.slow
 def test_wide_filters_stay_within_sqlite() -> None:
     """SQLite reads expressions of at most 1,000 levels."""
     conn = collection([({}, {f"x{i}": i for i in range(20 * n, 20 * n + 20)} | {"y": n}) for n in range(60)])

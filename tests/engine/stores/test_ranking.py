@@ -47,7 +47,9 @@ def _filters(count: int, many: int) -> list[tuple[str, np.ndarray]]:
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("kind", ["tail", "exact", "approximate"])
+@pytest.mark.parametrize(
+    "kind", ["approximate", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("tail", "exact"))]
+)
 @pytest.mark.parametrize(
     ("count", "many"), [(6000, 120), pytest.param(100_000, 1000, marks=pytest.mark.long, id="large")]
 )
@@ -83,6 +85,7 @@ def test_filters_return_as_many_as_match_and_the_nearest(tmp_path: Path, kind: s
     assert all(np.mean(band) >= 0.9 for band in bands.values()), bands
 
 
+@pytest.mark.slow
 def test_exact_is_said_only_of_brute_force(tmp_path: Path) -> None:
     rows = _clustered(12_000)
     with Index.create(tmp_path / "x.index", dimensions=DIMENSIONS) as index:

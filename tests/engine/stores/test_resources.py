@@ -113,6 +113,7 @@ def ask_together(snapshots: Views, threads: int) -> None:
         worker.join()
 
 
+@pytest.mark.slow
 def test_idle_connections_of_many_indexes_and_threads_are_bounded(
     made: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

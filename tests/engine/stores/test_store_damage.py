@@ -45,7 +45,9 @@ def truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-7])
 
 
-@pytest.mark.parametrize("harm", [flip, truncate, Path.unlink])
+@pytest.mark.parametrize(
+    "harm", [flip, *(pytest.param(harm, marks=pytest.mark.slow) for harm in (truncate, Path.unlink))]
+)
 @pytest.mark.parametrize("suffix", ["faiss", "ids"])
 def test_a_damaged_segment_is_noted_by_every_question_answers_the_same_and_is_rebuilt(
     folder: Path, harm: Callable[[Path], None], suffix: str, likewise: Callable[..., Any]
@@ -220,7 +222,7 @@ def overwrite(folder: Path, name: str, value: str | None) -> None:
 
 
 @pytest.mark.parametrize("name", ["recall", "lean", "calibration", "probed"])
-@pytest.mark.parametrize("value", ["junk", "{}", "[]"])
+@pytest.mark.parametrize("value", ["junk", *(pytest.param(value, marks=pytest.mark.slow) for value in ("{}", "[]"))])
 def test_what_was_learned_and_cannot_be_read_is_left_out_and_noted(folder: Path, name: str, value: str) -> None:
     before = answers(folder)
     overwrite(folder, name, value)

@@ -181,7 +181,7 @@ def test_the_ranking_is_that_of_bm25_however_the_rows_came_and_went(kept: Kept) 
     assert snapshot_of(kept).check(None) == CheckReport()
 
 
-@pytest.mark.parametrize("share", [1, 3, 150, 299])
+@pytest.mark.parametrize("share", [1, 150, *(pytest.param(share, marks=pytest.mark.slow) for share in (3, 299))])
 def test_filters_are_honoured_exactly(kept: Kept, share: int) -> None:
     kept.put(list(range(300)))
     writer_of(kept).settle()
@@ -328,7 +328,7 @@ def test_temporary_folders_go_with_the_reader(kept: Kept, monkeypatch: pytest.Mo
 
 @needs_root
 @needs_setpriv
-@pytest.mark.parametrize("tail", [False, True])
+@pytest.mark.parametrize("tail", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_read_only_folder_is_searched_by_someone_who_may_not_write(
     tmp_path: Path, environment: SimpleNamespace, tail: bool
 ) -> None:

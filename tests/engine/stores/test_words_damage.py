@@ -95,7 +95,9 @@ def truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
-@pytest.mark.parametrize("harm", [flip, truncate, Path.unlink])
+@pytest.mark.parametrize(
+    "harm", [flip, *(pytest.param(harm, marks=pytest.mark.slow) for harm in (truncate, Path.unlink))]
+)
 def test_no_damage_changes_an_answer(tmp_path: Path, harm: Callable[[Path], None]) -> None:
     sound = make(tmp_path / "sound.index")
     expected = close(answers(sound))
@@ -183,6 +185,7 @@ def test_an_index_without_a_word_index_is_searched_by_words(tmp_path: Path) -> N
     store.close()
 
 
+@pytest.mark.slow
 def test_a_copy_carries_the_word_index(tmp_path: Path) -> None:
     folder = make(tmp_path / "x.index")
     with Index.open(folder) as index:
@@ -223,6 +226,7 @@ def test_a_replaced_folder_is_noticed(tmp_path: Path) -> None:
     reader.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [step for step in STEPS if step.startswith("words.")])
 def test_a_writer_killed_while_writing_words(tmp_path: Path, environment: SimpleNamespace, step: str) -> None:
     folder = make(tmp_path / "x.index")
@@ -270,6 +274,7 @@ def test_a_full_disk_leaves_the_word_index_as_it_was(tmp_path: Path, monkeypatch
     assert not list((folder / "words").glob("*.tmp"))
 
 
+@pytest.mark.slow
 def test_a_record_that_lost_count_is_not_trusted(tmp_path: Path) -> None:
     folder = make(tmp_path / "x.index")
     expected = close(answers(folder))

@@ -31,6 +31,7 @@ def tasks() -> ModuleType:
     return mteb_task
 
 
+@pytest.mark.slow
 def test_a_task_of_mteb_runs_over_the_engine(register: Callable[..., None], tasks: ModuleType) -> None:
     encoder = WordEncoder()
     register(encoder)

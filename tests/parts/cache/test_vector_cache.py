@@ -320,6 +320,7 @@ def test_a_forked_child_does_not_wait_for_a_thread_of_its_parent(tmp_path: Path)
     assert cache.get([b"key"]) == {b"key": b"vector"}
 
 
+@pytest.mark.slow
 def test_with_every_vector_cached_no_torch_is_imported(
     folder: Path, tmp_path: Path, environment: SimpleNamespace
 ) -> None:

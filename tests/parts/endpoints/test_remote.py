@@ -182,7 +182,10 @@ def test_a_new_endpoint_needs_a_limit_and_is_asked_once(
     ("input_type", "fingerprint", "identity"),
     [
         (False, "8b68d10b0dce3e8716d24938dbb0038805dc72d5d53fba7a17fac25d143d47f8", "5c43a64f362816e5"),
-        (True, "1cb5f46b4fc55dce43a053e61068f5b0a79c8988599f4a9568afd67d91335905", "5d3c3cd994a663d4"),
+        pytest.param(
+            *(True, "1cb5f46b4fc55dce43a053e61068f5b0a79c8988599f4a9568afd67d91335905", "5d3c3cd994a663d4"),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_an_index_whose_limit_and_roles_were_found_by_trial_works_as_before(

@@ -25,6 +25,7 @@ def collection() -> Path:
     return Path(os.environ["LIKEWISE_EVAL_DATA"]) / "data" / "xquad" / "en"
 
 
+@pytest.mark.slow
 def test_quotation_marks_and_hyphens_change_no_answer(
     collection: Path, tmp_path: Path, encoder: Any, likewise: Callable[..., Any]
 ) -> None:

@@ -28,6 +28,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
     return index
 
 
+@pytest.mark.slow
 def test_ndcg_is_above_its_floor(index: Index) -> None:
     texts = read_queries(DATA / "questions" / "queries.jsonl")
     qrels = read_qrels(DATA / "questions" / "qrels.tsv", texts)
@@ -44,6 +45,7 @@ def test_ndcg_is_above_its_floor(index: Index) -> None:
     assert evaluate(run, qrels, ["nDCG@10"]).averages["nDCG@10"] >= FLOOR
 
 
+@pytest.mark.slow
 def test_stored_vectors_differ_little_from_the_encoders(index: Index) -> None:
     questions = ["how do I keep bread from going stale", "why is the sea higher twice a day"]
     rows = index.encoder.encode(questions, role="query")

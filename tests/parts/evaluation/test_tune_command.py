@@ -55,6 +55,7 @@ def test_where_words_hold_the_answer_the_lean_goes_to_them() -> None:
         tune(found[:9], qrels, 0.0)
 
 
+@pytest.mark.slow
 def test_the_shell_keeps_what_it_learnt(
     likewise: Callable[..., Any], lines: Callable[..., str], tmp_path: Path
 ) -> None:

@@ -69,7 +69,7 @@ def of(hits: Hits) -> list[tuple[str, int, int, float]]:
     return [(hit.uri, hit.start, hit.end, round(hit.score, 3)) for hit in hits]
 
 
-@pytest.mark.parametrize("parts", [2, 5])
+@pytest.mark.parametrize("parts", [2, pytest.param(5, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("mode", ["dense", "words"])
 @pytest.mark.parametrize("passages", [False, True])
 def test_the_answer_is_that_of_one_index_of_everything(

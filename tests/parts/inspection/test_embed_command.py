@@ -205,6 +205,7 @@ def test_the_prompt_of_a_role_is_put_before_the_text(
     assert tokens == ["why", "do", "stars", "fade"]
 
 
+@pytest.mark.slow
 def test_histogram_draws_every_layer(
     likewise: Callable[..., Any], tiny: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,7 +61,7 @@ def documents(
     return [Document(f"d{i}", text.format(i), f"title {i}", {"n": i}) for i in numbers]
 
 
-@pytest.fixture(params=["folder", "reference", pytest.param("postgres", marks=pytest.mark.slow)])
+@pytest.fixture(params=["folder", *(pytest.param(name, marks=pytest.mark.slow) for name in ("reference", "postgres"))])
 def main(request: pytest.FixtureRequest, tmp_path: Path, encoder: Any) -> Iterator[IndexCore]:
     """An index of forty documents, in each store."""
     settings, _ = settings_of_new(encoder)
@@ -176,6 +176,7 @@ def test_back_brings_over_what_was_written_since(main: IndexCore, encoder: Any, 
     drop(main)
 
 
+@pytest.mark.slow
 def test_others_write_while_the_previous_vectors_are_brought_up_to_date(main: IndexCore, make_encoder: Any) -> None:
     switch(main, built(main, make_encoder(**OTHER)))
     index = Index(opened_again(main))
@@ -275,6 +276,11 @@ class Blind(WordEncoder):
         return super().encode(texts, role, truncate)
 
 
+@pytest.mark.parametrize(
+    "main",
+    ["reference", *(pytest.param(name, marks=pytest.mark.slow) for name in ("folder", "postgres"))],
+    indirect=True,
+)
 def test_runs_leave_the_old_vectors_what_the_new_model_cannot_read(
     main: IndexCore, tmp_path: Path, register: Callable[..., None]
 ) -> None:
@@ -330,7 +336,11 @@ def pair(main: IndexCore, register: Callable[..., None]) -> tuple[IndexCore, tup
     return opened_again(main), models
 
 
-@pytest.mark.parametrize("main", ["folder", "reference", "postgres"], indirect=True)
+@pytest.mark.parametrize(
+    "main",
+    ["reference", *(pytest.param(name, marks=pytest.mark.slow) for name in ("folder", "postgres"))],
+    indirect=True,
+)
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_every_sequence_of_writes_and_switches_leaves_the_documents_of_a_dict(  # noqa: PLR0912, PLR0915 - one walk
     pair: tuple[IndexCore, tuple[Blind, Blind]], tmp_path: Path, seed: int
@@ -422,6 +432,7 @@ def test_every_sequence_of_writes_and_switches_leaves_the_documents_of_a_dict(  
         assert snapshot_of(now).check(now.settings.meaning).ok
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("main", ["folder"], indirect=True)
 def test_a_return_that_is_killed_goes_on_and_loses_no_document(pair: tuple[IndexCore, tuple[Blind, Blind]]) -> None:
     now, models = pair
@@ -553,7 +564,10 @@ def test_what_another_process_has_put_there_meanwhile_is_not_switched_to(
 # folders
 
 
-@pytest.mark.parametrize("step", ["commit.written", "commit.done", "words.recorded"])
+@pytest.mark.parametrize(
+    "step",
+    ["commit.done", *(pytest.param(step, marks=pytest.mark.slow) for step in ("commit.written", "words.recorded"))],
+)
 def test_a_build_that_is_killed_goes_on(folder: Path, make_encoder: Callable[..., Any], step: str) -> None:
     other_model = make_encoder(**OTHER)
 
@@ -598,8 +612,10 @@ def exchange(folder: Path, place: SideSlot) -> None:
         store.engine.publish(place)
 
 
-@pytest.mark.parametrize("place", ["next", "previous"])
-@pytest.mark.parametrize("step", failpoint.EXCHANGE_STEPS)
+@pytest.mark.parametrize("place", ["next", pytest.param("previous", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "step", ["exchange.in", *(pytest.param(step, marks=pytest.mark.slow) for step in failpoint.EXCHANGE_STEPS[:-1])]
+)
 def test_an_exchange_that_is_killed_is_completed_or_taken_back(
     folder: Path, make_encoder: Callable[..., Any], step: str, place: SideSlot
 ) -> None:
@@ -746,6 +762,7 @@ def test_a_copied_or_moved_folder_has_both_and_a_part_of_it_is_an_index(
     assert names(alone) == set() == names(moved)
 
 
+@pytest.mark.slow
 def test_through_a_link_the_folder_itself_is_exchanged(folder: Path, make_encoder: Callable[..., Any]) -> None:
     link = folder.with_name("link")
     link.symlink_to(folder.name)
@@ -821,6 +838,7 @@ def test_an_open_index_of_the_model_before_is_refused_and_opened_again(folder: P
             stale.add(documents(80))
 
 
+@pytest.mark.slow
 def test_no_answer_mixes_two_models(folder: Path, make_encoder: Callable[..., Any]) -> None:
     """The other model turns every vector: a question of one model has nothing to do with the passages of the other."""
     other_model = make_encoder(**OTHER)

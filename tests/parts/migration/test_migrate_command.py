@@ -121,6 +121,7 @@ def test_with_judgments_there_and_back(migrate: Callable[..., Any], folder: Path
     assert migrate("migrate", folder, "--back").code == 2
 
 
+@pytest.mark.slow
 def test_without_yes_it_asks_on_a_terminal_and_elsewhere_keeps_the_work_and_ends_with_2(
     migrate: Any, folder: Path, other: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,6 +152,7 @@ def test_without_yes_it_asks_on_a_terminal_and_elsewhere_keeps_the_work_and_ends
         assert index.recipe == other.recipe
 
 
+@pytest.mark.slow
 def test_back_prints_how_many_documents_it_took_and_the_switch_what_is_lost_with_the_old_vectors(
     migrate: Any, folder: Path, lines: Callable[..., str]
 ) -> None:

@@ -348,7 +348,13 @@ def test_an_index_of_a_newer_format(likewise: Callable[..., Any]) -> None:
         assert "has format 99 and this likewise reads up to 1: install a newer one" in one_line(said, 3)
 
 
-@pytest.mark.parametrize("name", ["my papers", 'it\'s "mine"; --', "größer/../%41", "100%", "*", "a.b\\c"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        'it\'s "mine"; --',
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("my papers", "größer/../%41", "100%", "*", "a.b\\c")),
+    ],
+)
 def test_indexes_of_a_database_do_not_see_each_other(likewise: Callable[..., Any], name: str) -> None:
     mine, other = address_of(f"{name} {os.getpid()}"), address_of(f"{name} {os.getpid()} ")
     assert likewise("index", mine, "-", stdin=RECORDS).code == 0
@@ -423,6 +429,7 @@ def test_a_document_that_postgresql_cannot_hold_fails_alone(likewise: Callable[.
         index.add([Document("b", "bad", metadata={"note": "\0"})])
 
 
+@pytest.mark.slow
 def test_two_runs_at_once_make_each_document_once(environment: SimpleNamespace, tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     for part in ("first", "both", "last"):

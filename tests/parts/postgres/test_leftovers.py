@@ -85,6 +85,7 @@ def test_an_unfinished_copy_in_a_folder_is_removed(source: str, tmp_path: Path) 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["source.index"]
 
 
+@pytest.mark.slow
 def test_a_damaged_unfinished_copy_in_a_folder_is_removed(source: str, tmp_path: Path) -> None:
     target, in_database = tmp_path / "copy.index", new_address()
     with closing(open_store(source)) as store:
@@ -96,6 +97,7 @@ def test_a_damaged_unfinished_copy_in_a_folder_is_removed(source: str, tmp_path:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["source.index"]
 
 
+@pytest.mark.slow
 def test_a_new_index_has_nothing_of_an_earlier_one_of_its_name(
     source: str, encoder: Any, make_encoder: Callable[..., Any]
 ) -> None:

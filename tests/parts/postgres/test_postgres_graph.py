@@ -111,6 +111,7 @@ def test_the_graph_is_tuned_to_the_recall_that_is_asked_for(index: Index) -> Non
         assert recall.recall >= 0.97
 
 
+@pytest.mark.slow
 def test_nobody_waits_while_the_graph_is_built(index: Index) -> None:
     store = store_of(index)
     with store.snapshot() as reader:
@@ -131,6 +132,7 @@ def test_nobody_waits_while_the_graph_is_built(index: Index) -> None:
     assert index.check().ok
 
 
+@pytest.mark.slow
 def test_it_goes_and_comes_with_the_kind_that_is_asked_for(index: Index) -> None:
     store = store_of(index)
     index.compact("exact")

@@ -41,6 +41,7 @@ def found(searcher: Searcher, number: int) -> str:
     return searcher.search_vector(ROWS[number], 1)[0].uri
 
 
+@pytest.mark.slow
 def test_a_restart_fails_no_later_question(server: OwnServer) -> None:
     address = server.address("restarted")
     with filled(address) as index, Searcher(address) as searcher:
@@ -81,6 +82,7 @@ def test_a_silent_server_ends_a_question(server: OwnServer, monkeypatch: pytest.
         assert [found(searcher, number) for number in range(8)] == [f"d{number}" for number in range(8)]
 
 
+@pytest.mark.slow
 def test_a_frozen_server_is_told_from_a_slow_statement(server: OwnServer, monkeypatch: pytest.MonkeyPatch) -> None:
     address = server.address("slow")
     monkeypatch.setattr(connections, "SILENT_SECONDS", 0.1)
@@ -114,6 +116,7 @@ def test_one_thread_at_a_time_tries_a_server_that_did_not_answer(server: OwnServ
             found(searcher, 1)
 
 
+@pytest.mark.slow
 def test_the_time_of_the_last_commit_where_the_server_keeps_it(server: OwnServer) -> None:
     address = server.address("timed")
     with filled(address) as index, Searcher(address) as searcher:

@@ -173,7 +173,9 @@ def test_an_older_snapshot_gets_its_own_words(index: Index, cache: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["documents.npy", "analysis", "checksums.json", "documents/meta.json", "*/*.store"])
-@pytest.mark.parametrize("damage", ["empty", "flip", "gone"])
+@pytest.mark.parametrize(
+    "damage", ["flip", *(pytest.param(name, marks=pytest.mark.slow) for name in ("empty", "gone"))]
+)
 def test_a_damaged_replica_is_made_again(index: Index, cache: Path, name: str, damage: str) -> None:
     right = found(index.address, "pear number3")
     (folder,) = cache.glob("*/*")

@@ -148,6 +148,7 @@ def test_a_change_of_nothing_is_no_new_state(address: str) -> None:
     store.close()
 
 
+@pytest.mark.slow
 def test_a_client_that_stops_in_a_transaction_holds_nobody_up(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "ANSWER_SECONDS", 1.0)
     monkeypatch.setattr(writing, "ANSWER_SECONDS", 1.0)

@@ -148,6 +148,7 @@ def test_an_endless_reader_is_stopped_and_the_next_file_is_read(
     assert collect(word)[0].state == "read"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "extension"), [("markdown", "md"), ("rst", "rst")])
 def test_an_endless_reader_of_text_is_stopped(
     broken_reader: Callable[..., Path], collect: Collect, monkeypatch: pytest.MonkeyPatch, module: str, extension: str
@@ -158,6 +159,7 @@ def test_an_endless_reader_of_text_is_stopped(
     assert reason(collect, path) == TOO_SLOW
 
 
+@pytest.mark.slow
 def test_an_answer_that_does_not_end_is_not_waited_for(
     broken_reader: Callable[..., Path], collect: Collect, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -81,6 +81,7 @@ def test_restructuredtext(tmp_path: Path, collect: Collect) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not DATA.is_dir(), reason="LIKEWISE_EVAL_DATA is not set")
 def test_every_pep_and_every_chapter_is_read(collect: Collect) -> None:
     peps = collect(DATA / "peps")

@@ -139,6 +139,7 @@ CHECKS = [
 ]
 
 
+@pytest.mark.slow
 def test_generated_requests_get_what_the_openapi_document_says(writer: TestClient) -> None:
     """schemathesis makes valid and invalid requests of every operation."""
     host = {"Host": "127.0.0.1"}
@@ -180,6 +181,7 @@ def test_generated_clients_name_functions_modules_and_bodies(client: TestClient)
         assert not {"anyOf", "oneOf", "allOf"} & set(schema)
 
 
+@pytest.mark.slow
 def test_a_generated_client_searches_a_running_service(
     client: TestClient, papers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

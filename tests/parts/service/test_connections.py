@@ -99,6 +99,7 @@ def test_many_connections_without_a_request_keep_no_client_out() -> None:
             connection.close()
 
 
+@pytest.mark.slow
 def test_a_client_that_does_not_read_its_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     body, lost = b"x" * (64 << 20), threading.Event()  # more than the buffers of both sides hold
 

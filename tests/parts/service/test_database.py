@@ -47,7 +47,7 @@ def require_unavailable(answer: Any) -> None:
     assert int(answer.headers["Retry-After"]) > 0
 
 
-@pytest.mark.parametrize("end", ["stop", "kill"])
+@pytest.mark.parametrize("end", ["kill", pytest.param("stop", marks=pytest.mark.slow)])
 def test_a_database_that_is_down_is_unavailable_until_it_is_back(
     server: OwnServer, client: TestClient, end: str
 ) -> None:
@@ -63,6 +63,7 @@ def test_a_database_that_is_down_is_unavailable_until_it_is_back(
     assert client.get("/readyz").status_code == 200
 
 
+@pytest.mark.slow
 def test_a_frozen_database_is_unavailable_and_costs_the_others_nothing(
     server: OwnServer, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -359,6 +359,7 @@ def test_over_stdio(own_vectors: Path) -> None:
     converse(stdio_client(parameters), ask_three)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, None])
 def test_stdio_ends_with_0(own_vectors: Path, number: int | None) -> None:
     with subprocess.Popen(

@@ -299,6 +299,7 @@ def test_conditions_are_named_and_can_be_asked_for_as_text(tab: Tab) -> None:
     expect(tab.page.locator("#notices")).to_contain_text("read as conditions: -star")
 
 
+@pytest.mark.slow
 @in_browser
 def test_offsets_count_code_points(tab: Tab) -> None:
     tab.go("?q=owls")
@@ -373,6 +374,7 @@ def test_values_and_conditions_filter(tab: Tab) -> None:
     assert tab.titles == ["Sun"]
 
 
+@pytest.mark.slow
 @in_browser
 def test_of_many_fields_those_that_divide_the_documents_are_offered(tab: Tab) -> None:
     tab.go("?index=files&q=file")
@@ -416,6 +418,7 @@ def test_of_many_fields_those_that_divide_the_documents_are_offered(tab: Tab) ->
     expect(tab.page.locator("#found-fields button")).to_have_text(["rare 24", *(f"rare 24{n}" for n in range(10))])
 
 
+@pytest.mark.slow
 @in_browser
 def test_ranges_of_numbers_and_dates_filter(tab: Tab) -> None:
     tab.go("?index=numbers&q=number")
@@ -432,6 +435,7 @@ def test_ranges_of_numbers_and_dates_filter(tab: Tab) -> None:
     expect(numbers.get_by_label("to")).to_have_value("")
 
 
+@pytest.mark.slow
 @in_browser
 def test_more_hits_are_shown_on_request(tab: Tab) -> None:
     tab.go("?index=numbers&q=number")
@@ -440,6 +444,7 @@ def test_more_hits_are_shown_on_request(tab: Tab) -> None:
     assert "k=20" in tab.query
 
 
+@pytest.mark.slow
 @in_browser
 def test_a_panel_says_why(tab: Tab) -> None:
     tab.go("?q=moon")
@@ -520,6 +525,7 @@ def test_the_keyboard_alone_is_enough(tab: Tab) -> None:
     expect(page.locator("#question")).to_have_value("/?")
 
 
+@pytest.mark.slow
 @in_browser
 def test_a_link_shows_what_was_shown(tab: Tab, open_tab: Callable[..., Tab]) -> None:
     tab.go()
@@ -540,6 +546,7 @@ def test_a_link_shows_what_was_shown(tab: Tab, open_tab: Callable[..., Tab]) -> 
     assert other.titles == tab.titles
 
 
+@pytest.mark.slow
 @in_browser
 def test_the_question_of_an_address_is_asked_once_before_the_page_is_there(tab: Tab) -> None:
     held: list[Route] = []
@@ -582,6 +589,7 @@ def test_back_returns_to_the_question_before(tab: Tab) -> None:
     expect(tab.page.locator("#about")).to_be_visible()
 
 
+@pytest.mark.slow
 @in_browser
 def test_indexes_are_chosen_among(tab: Tab) -> None:
     tab.go("?q=number")
@@ -593,6 +601,7 @@ def test_indexes_are_chosen_among(tab: Tab) -> None:
     expect(tab.page.get_by_role("alert").first).to_have_text("No index none is served here.")
 
 
+@pytest.mark.slow
 @in_browser
 def test_all_indexes_are_asked_together(tab: Tab) -> None:
     """Each hit names its index, which its document, its filters and its examples belong to."""
@@ -648,6 +657,7 @@ def _answer(hits: list[dict[str, Any]]) -> dict[str, Any]:
     return answer | {"hits": [whole | hit for hit in hits]}
 
 
+@pytest.mark.slow
 @in_browser
 def test_places_never_begin_with_the_folders_of_the_server(tab: Tab) -> None:
     """Files of two indexes have only the folder of the disk in common."""
@@ -664,6 +674,7 @@ def test_places_never_begin_with_the_folders_of_the_server(tab: Tab) -> None:
 
 
 @in_browser
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [390, 1280])
 def test_a_long_title_leaves_room_for_the_text(tab: Tab, width: int) -> None:
     title = "Donaudampfschifffahrtsgesellschaft" * 20
@@ -695,6 +706,7 @@ def test_a_long_title_leaves_room_for_the_text(tab: Tab, width: int) -> None:
     assert tab.page.locator("#reader-title").get_attribute("title") == title
 
 
+@pytest.mark.slow
 @in_browser
 def test_without_a_question_all_indexes_are_listed(tab: Tab) -> None:
     tab.go("?index=*&view=map&like=moon")
@@ -708,6 +720,7 @@ def test_without_a_question_all_indexes_are_listed(tab: Tab) -> None:
     expect(tab.page.get_by_role("link", name="Map")).to_be_visible()
 
 
+@pytest.mark.slow
 @in_browser
 def test_a_question_that_nothing_answers_is_told_so(tab: Tab) -> None:
     answer = {"query": "x", "mode": "hybrid", "matched": 6, "exact": True, "answered": False, "notes": ["a note"]}
@@ -728,6 +741,7 @@ def test_a_question_that_nothing_answers_is_told_so(tab: Tab) -> None:
     expect(tab.page.locator("#hits .weak")).to_have_text("weak match")
 
 
+@pytest.mark.slow
 @in_browser
 def test_a_document_is_found_by_the_name_of_its_file(tab: Tab) -> None:
     tab.go("?index=numbers&q=n15")
@@ -742,6 +756,7 @@ def test_a_document_is_found_by_the_name_of_its_file(tab: Tab) -> None:
     expect(tab.page.locator("#notices")).to_be_empty()  # the first hit is that document
 
 
+@pytest.mark.slow
 @in_browser
 def test_a_refusal_is_shown(tab: Tab) -> None:
     tab.go("?q=the&mode=words")
@@ -812,6 +827,7 @@ def test_the_policy_is_enforced(open_tab: Callable[..., Tab]) -> None:
     tab.reported.clear()
 
 
+@pytest.mark.slow
 @in_browser
 def test_an_index_that_is_replaced_is_searched_as_it_is_now(
     open_tab: Callable[..., Tab], tmp_path: Path, module_encoder: Any
@@ -843,6 +859,7 @@ def test_an_index_that_is_replaced_is_searched_as_it_is_now(
         tab.reported.clear()
 
 
+@pytest.mark.slow
 @in_browser
 def test_a_service_that_stops_is_asked_until_it_answers(open_tab: Callable[..., Tab], site: Site) -> None:
     app = {"papers": str(site.folders["papers"])}
@@ -861,6 +878,7 @@ def test_a_service_that_stops_is_asked_until_it_answers(open_tab: Callable[..., 
     tab.reported.clear()
 
 
+@pytest.mark.slow
 @in_browser
 def test_a_service_that_hangs_is_waited_for_and_told_of(open_tab: Callable[..., Tab]) -> None:
     tab = open_tab()
@@ -878,6 +896,7 @@ def test_a_service_that_hangs_is_waited_for_and_told_of(open_tab: Callable[..., 
     expect(trouble).to_be_hidden()
 
 
+@pytest.mark.slow
 @in_browser
 def test_a_full_service_is_asked_again(tab: Tab) -> None:
     problem = {
@@ -904,6 +923,7 @@ def test_a_full_service_is_asked_again(tab: Tab) -> None:
     tab.reported.clear()  # the browser reports the status 503 itself
 
 
+@pytest.mark.slow
 @in_browser
 def test_a_hit_is_copied_as_a_link(open_tab: Callable[..., Tab]) -> None:
     tab = open_tab(permissions=["clipboard-read", "clipboard-write"])
@@ -918,6 +938,7 @@ def test_a_hit_is_copied_as_a_link(open_tab: Callable[..., Tab]) -> None:
     expect(tab.page.locator("#found mark")).to_have_text("Bread")  # the hits came after the document
 
 
+@pytest.mark.slow
 @in_browser
 def test_without_a_question_documents_are_listed(tab: Tab) -> None:
     tab.go("?index=numbers")
@@ -945,6 +966,7 @@ def test_without_a_question_documents_are_listed(tab: Tab) -> None:
     expect(tab.page.locator("#about")).to_contain_text("Your last questions")
 
 
+@pytest.mark.slow
 @in_browser
 def test_records_are_called_by_their_uris_and_times_of_one_day_are_no_filter(
     open_tab: Callable[..., Tab], tmp_path: Path, module_encoder: Any
@@ -971,6 +993,7 @@ def test_records_are_called_by_their_uris_and_times_of_one_day_are_no_filter(
         tab.page.goto("about:blank")
 
 
+@pytest.mark.slow
 @in_browser
 def test_a_table_is_one_line_that_opens_to_its_rows(
     open_tab: Callable[..., Tab], tmp_path: Path, module_encoder: Any
@@ -1012,6 +1035,7 @@ def test_a_table_is_one_line_that_opens_to_its_rows(
         tab.page.goto("about:blank")
 
 
+@pytest.mark.slow
 @in_browser
 def test_hits_are_saved_and_shown_as_a_command(tab: Tab) -> None:
     tab.go("?q=moon%27s+earth&where=year+%3E+2019")
@@ -1031,6 +1055,7 @@ def test_hits_are_saved_and_shown_as_a_command(tab: Tab) -> None:
     assert json.loads(command[-1]) == asked
 
 
+@pytest.mark.slow
 @in_browser
 def test_marks_of_markup_are_not_shown_and_code_stays(tab: Tab) -> None:
     markdown = (
@@ -1067,6 +1092,7 @@ def test_marks_of_markup_are_not_shown_and_code_stays(tab: Tab) -> None:
     assert tab.page.locator("#hits .passage code").all_inner_texts() == ["month", "code *x*"]
 
 
+@pytest.mark.slow
 @in_browser
 def test_more_like_a_hit(tab: Tab) -> None:
     tab.go("?q=moon")
@@ -1080,6 +1106,7 @@ def test_more_like_a_hit(tab: Tab) -> None:
     expect(tab.page.locator("#hits a.title").first).to_have_text("Moon")
 
 
+@pytest.mark.slow
 @in_browser
 def test_hits_are_examples_beside_the_question(tab: Tab) -> None:
     asked: list[dict[str, Any]] = []
@@ -1097,6 +1124,7 @@ def test_hits_are_examples_beside_the_question(tab: Tab) -> None:
     expect(tab.page.locator("#hits a.title").first).to_have_text("Moon")
 
 
+@pytest.mark.slow
 @in_browser
 def test_the_document_is_beside_the_list_and_follows_j_and_k(tab: Tab) -> None:
     tab.go("?q=earth")
@@ -1116,6 +1144,7 @@ def test_the_document_is_beside_the_list_and_follows_j_and_k(tab: Tab) -> None:
     expect(tab.page.locator("#reader-title")).to_have_text(second)
 
 
+@pytest.mark.slow
 @in_browser
 def test_two_modes_or_two_indexes_are_compared(tab: Tab) -> None:
     def hits(side: int) -> list[str]:
@@ -1149,6 +1178,7 @@ def test_two_modes_or_two_indexes_are_compared(tab: Tab) -> None:
     expect(tab.page.locator("#hits > li")).to_have_count(6)
 
 
+@pytest.mark.slow
 @in_browser
 def test_without_writable_nothing_is_compared(open_tab: Callable[..., Tab], site: Site) -> None:
     with serving_here(create_app({"papers": str(site.folders["papers"])})) as port:
@@ -1159,6 +1189,7 @@ def test_without_writable_nothing_is_compared(open_tab: Callable[..., Tab], site
         tab.page.goto("about:blank")
 
 
+@pytest.mark.slow
 @in_browser
 def test_without_a_map_the_page_says_how_to_get_one(tab: Tab) -> None:
     tab.go("?q=moon")
@@ -1221,6 +1252,7 @@ def test_the_map_shows_points_colours_and_the_hits_of_the_question(tab: Tab) -> 
     expect(tab.page.locator("#reader-title")).to_have_text("Number 20")
 
 
+@pytest.mark.slow
 @in_browser
 def test_an_area_of_the_map_becomes_a_filter(tab: Tab) -> None:
     tab.go("?view=map&index=numbers")
@@ -1250,6 +1282,7 @@ def test_an_area_of_the_map_becomes_a_filter(tab: Tab) -> None:
     expect(tab.page.locator("#hits > li")).to_have_count(2)
 
 
+@pytest.mark.slow
 @in_browser
 def test_the_map_is_moved_with_keys_and_buttons(tab: Tab) -> None:
     tab.go("?view=map&index=numbers")
@@ -1286,7 +1319,7 @@ def test_the_map_is_moved_with_keys_and_buttons(tab: Tab) -> None:
 
 
 @in_browser
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 320)])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), pytest.param("dark", 320, marks=pytest.mark.slow)])
 def test_a_map_hinders_nobody(
     open_tab: Callable[..., Tab], tmp_path: Path, module_encoder: Any, scheme: str, width: int
 ) -> None:
@@ -1307,6 +1340,7 @@ def test_a_map_hinders_nobody(
         tab.page.goto("about:blank")
 
 
+@pytest.mark.slow
 @in_browser
 def test_the_page_of_a_pdf_is_shown_above_its_text(
     open_tab: Callable[..., Tab], tmp_path: Path, likewise: Callable[..., Any]
@@ -1332,6 +1366,7 @@ def test_the_page_of_a_pdf_is_shown_above_its_text(
         tab.page.goto("about:blank")
 
 
+@pytest.mark.slow
 @in_browser
 def test_a_source_opens_at_its_line_and_a_pdf_within_twelve_keys(
     open_tab: Callable[..., Tab], tmp_path: Path, likewise: Callable[..., Any]
@@ -1384,6 +1419,7 @@ def violations(page: Page) -> list[tuple[str, ...]]:
     ]
 
 
+@pytest.mark.slow
 @in_browser
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 320)])
 def test_nothing_hinders_people_with_disabilities(open_tab: Callable[..., Tab], scheme: str, width: int) -> None:

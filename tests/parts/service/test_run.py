@@ -128,7 +128,8 @@ def test_it_finishes_what_it_accepted(serving: Any, own_vectors: Path) -> None:
         assert service.process.wait(timeout=60) == 0
 
 
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
 def test_it_answers_while_it_drains_and_ends_at_once_with_a_second_signal(
     serving: Any, own_vectors: Path, workers: int
 ) -> None:
@@ -143,11 +144,13 @@ def test_it_answers_while_it_drains_and_ends_at_once_with_a_second_signal(
         assert service.stop() == 0
 
 
+@pytest.mark.slow
 def test_it_ends_when_it_has_drained(serving: Any, own_vectors: Path) -> None:
     with serving(own_vectors, "--drain", "1") as service:
         assert service.stop() == 0
 
 
+@pytest.mark.slow
 def test_readiness_is_open_without_the_token_where_that_was_asked_for(serving: Any, own_vectors: Path) -> None:
     with serving(own_vectors, "--open-readyz", LIKEWISE_TOKEN="secret") as service:
         assert slug_of(f"{service.address}/v1/indexes") == "unauthorized"
@@ -195,6 +198,7 @@ def fewest_connections(service: int) -> int:
     return min(sockets) if len(sockets) == 2 else 0
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_under_load_is_replaced(serving: Any, own_vectors: Path) -> None:
     outcomes: list[str] = []
     with serving(own_vectors, "--workers", "2") as service:
@@ -225,6 +229,7 @@ def test_a_worker_that_is_killed_under_load_is_replaced(serving: Any, own_vector
     assert Index.open(own_vectors).check().ok
 
 
+@pytest.mark.slow
 def test_a_service_that_is_killed_under_load_serves_at_once_again(serving: Any, own_vectors: Path) -> None:
     outcomes: list[str] = []
     with serving(own_vectors, "--writable") as service, asking(service.address, outcomes):
@@ -246,6 +251,7 @@ def test_workers_end_with_their_parent(serving: Any, own_vectors: Path) -> None:
         assert ask(service.address) == ["moon"]
 
 
+@pytest.mark.slow
 def test_a_watch_ends_with_its_service(serving: Any, own_vectors: Path, tmp_path: Path) -> None:
     (tmp_path / "sources").mkdir()
     with serving(own_vectors, "--watch", tmp_path / "sources") as service:
@@ -256,6 +262,7 @@ def test_a_watch_ends_with_its_service(serving: Any, own_vectors: Path, tmp_path
         await_true(lambda: not Path(f"/proc/{watch}").exists())
 
 
+@pytest.mark.slow
 def test_a_watch_that_dies_is_reported_and_the_service_goes_on(serving: Any, own_vectors: Path, tmp_path: Path) -> None:
     (tmp_path / "sources").mkdir()
     with serving(own_vectors, "--watch", tmp_path / "sources") as service:

@@ -430,7 +430,14 @@ def world(here: Path, likewise: Callable[..., Any]) -> None:
 
 
 @pytest.mark.usefixtures("world")
-@pytest.mark.parametrize("walk", [walk for walks in ADVICE.values() for walk in walks], ids=lambda walk: walk.provoke)
+@pytest.mark.parametrize(
+    "walk",
+    [
+        pytest.param(walk, marks=pytest.mark.slow if number % 4 else [])
+        for number, walk in enumerate(walk for walks in ADVICE.values() for walk in walks)
+    ],
+    ids=lambda walk: walk.provoke,
+)
 def test_advice_leads_out_of_the_message(likewise: Callable[..., Any], walk: Walk) -> None:
     def run(line: str) -> Any:
         return likewise(*shlex.split(line.removeprefix("likewise ")), stdin=walk.stdin or RECORD)

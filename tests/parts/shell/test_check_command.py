@@ -38,6 +38,7 @@ def test_recall_is_that_of_an_exact_index(likewise: Callable[..., Any], topics: 
     assert (measured["recall"], measured["exact"]) == (1.0, True)
 
 
+@pytest.mark.slow
 def test_a_damaged_map_is_named_with_the_command_that_draws_it_again(
     likewise: Callable[..., Any], topics: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

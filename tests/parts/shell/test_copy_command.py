@@ -98,7 +98,7 @@ def answers(address: str) -> list[Any]:
         return [[(hit.uri, hit.score) for hit in each] for each in hits] + [[hit.uri for hit in words]]
 
 
-@pytest.mark.parametrize("middle", PLACES)
+@pytest.mark.parametrize("middle", ["folder", pytest.param("database", marks=pytest.mark.slow)])
 def test_a_copy_of_a_copy_answers_as_the_original(middle: str, source: str, target: str, tmp_path: Path) -> None:
     between = PLACES[middle](tmp_path / "between")
     assert copied(source, between) == Copied(copied=10, removed=0, documents=10, passages=10)
@@ -131,6 +131,7 @@ def test_a_copy_that_failed_is_nowhere_and_goes_on(far: str, target: str, monkey
     assert told == [(5, 9), (7, 9), (9, 9)]
 
 
+@pytest.mark.parametrize("target", ["database", pytest.param("folder", marks=pytest.mark.slow)], indirect=True)
 def test_a_copy_that_was_killed_goes_on(
     likewise: Callable[..., Any], environment: SimpleNamespace, far: str, target: str
 ) -> None:

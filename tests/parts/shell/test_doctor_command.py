@@ -50,6 +50,7 @@ def test_what_is_missing_is_named_with_a_line_to_paste(
     assert said.out.endswith("1 problem\n")
 
 
+@pytest.mark.slow
 def test_pip_follows_the_advice_without_an_index(likewise: Callable[..., Any]) -> None:
     extras = {text.partition(":")[0] for text in topics(likewise("doctor", "--json").json, "extras")}
     advised = [shlex.split(to_install(extra))[-1] for extra in ("", "ray", *extras)]

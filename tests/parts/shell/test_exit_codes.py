@@ -169,7 +169,7 @@ def test_a_folder_without_permission(
         said.failed(3, refused)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_interrupted_by_a_signal(tmp_path: Path, many: Path, number: signal.Signals) -> None:
     waits = "import time\nencoder.ask = lambda texts: (print('embedding', flush=True), time.sleep(30))"
     process = start(waits, "index", tmp_path / "x.index", many)
@@ -183,6 +183,7 @@ def test_interrupted_by_a_signal(tmp_path: Path, many: Path, number: signal.Sign
         assert (len(index), index.check().ok) == (0, True)
 
 
+@pytest.mark.slow
 def test_a_rebuild_ended_by_sigterm_leaves_the_index_and_nothing_else(
     tmp_path: Path, many: Path, likewise: Callable[..., Any]
 ) -> None:
@@ -216,6 +217,7 @@ def test_killed_and_continued(tmp_path: Path, many: Path, likewise: Callable[...
     said.reported(0, unchanged=there, indexed=60 - there)
 
 
+@pytest.mark.slow
 def test_a_full_disk_keeps_what_was_committed(tmp_path: Path, many: Path, likewise: Callable[..., Any]) -> None:
     full = (
         "indexer.indexing.core.BATCH_CHARACTERS = 20_000\n"
@@ -245,6 +247,7 @@ def without_reader(*arguments: str | Path, before: str = "") -> tuple[int, str]:
     return process.returncode, err
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_ends_a_command_quietly(
     tmp_path: Path, many: Path, likewise: Callable[..., Any]
 ) -> None:
@@ -255,6 +258,7 @@ def test_a_reader_that_goes_away_ends_a_command_quietly(
         assert without_reader(*arguments) == (141, ""), arguments
 
 
+@pytest.mark.slow
 def test_a_command_that_works_finishes_without_a_reader_and_keeps_its_exit_code(
     tmp_path: Path, many: Path, likewise: Callable[..., Any]
 ) -> None:
@@ -286,6 +290,7 @@ def in_a_shell(arguments: str, *, cwd: Path, **environment: str) -> tuple[int, s
     return ended.returncode, ended.stdout.decode("latin-1"), ended.stderr.decode("latin-1")
 
 
+@pytest.mark.slow
 def test_closed_standard_streams(tmp_path: Path, likewise: Callable[..., Any]) -> None:
     (tmp_path / "a.txt").write_text("text")
     assert in_a_shell("index x.index a.txt >&- 2>&- <&-", cwd=tmp_path) == (0, "", "")
@@ -307,6 +312,7 @@ def test_closed_standard_streams(tmp_path: Path, likewise: Callable[..., Any]) -
         assert in_a_shell(f"{arguments} <&-", cwd=tmp_path) == (2, "", closed)
 
 
+@pytest.mark.slow
 def test_an_output_that_cannot_write_every_character(tmp_path: Path, likewise: Callable[..., Any]) -> None:
     (tmp_path / "r.jsonl").write_text('{"id": "caf\u00e9", "title": "\u6578\u64da", "text": "\u6578\u64da"}\n')
     assert likewise("index", tmp_path / "x.index", tmp_path / "r.jsonl").code == 0
@@ -328,6 +334,7 @@ def test_an_output_that_takes_nothing_is_said(unbuffered: str) -> None:
     assert (ended.returncode, ended.stderr) == (3, said)
 
 
+@pytest.mark.slow
 @needs_root
 def test_what_another_user_may_not_read_or_write(open_path: Path, likewise: Callable[..., Any]) -> None:
     source = open_path / "source"

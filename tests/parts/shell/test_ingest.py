@@ -476,7 +476,7 @@ def test_prune_does_nothing_where_a_source_is_missing(likewise: Callable[..., An
     assert len(uris(folder)) == 5
 
 
-@pytest.mark.parametrize("engine", ["folder", "PostgreSQL"])
+@pytest.mark.parametrize("engine", ["folder", pytest.param("PostgreSQL", marks=pytest.mark.slow)])
 def test_prune_keeps_every_document_of_a_file_in_which_a_record_failed(
     likewise: Callable[..., Any], notes: Path, folder: Path, lines: Callable[..., str], engine: str
 ) -> None:

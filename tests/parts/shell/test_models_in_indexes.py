@@ -86,6 +86,7 @@ def command(*arguments: str) -> None:
     assert ended.value.code == 0
 
 
+@pytest.mark.slow
 def test_a_question_to_a_compiled_index_needs_no_torch_and_to_a_damaged_one_says_so(
     tiny: Callable[[str], Path], tmp_path: Path, lines: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -150,6 +150,7 @@ def test_questions_pages_modes_filters_and_hits(terminal: Terminal, here: Path) 
     assert "moon\n" in history.read_text()
 
 
+@pytest.mark.slow
 def test_earlier_questions_come_back(terminal: Terminal, here: Path) -> None:
     terminal.ask("pear\r", " 2  ")
     assert terminal.end() == 0
@@ -163,6 +164,7 @@ def test_earlier_questions_come_back(terminal: Terminal, here: Path) -> None:
         again.close()
 
 
+@pytest.mark.slow
 def test_two_prompts_at_once_keep_their_questions_also_if_one_is_killed(terminal: Terminal, here: Path) -> None:
     other = Terminal("search", ".likewise", "-k", "1", "--mode", "words", cwd=here)
     try:
@@ -177,6 +179,7 @@ def test_two_prompts_at_once_keep_their_questions_also_if_one_is_killed(terminal
     assert (here / "STATE" / "likewise" / "history").read_text().split("\n") == ["pear", "moon", "moon pear", ""]
 
 
+@pytest.mark.slow
 def test_a_question_that_cannot_be_kept_is_answered(terminal: Terminal, here: Path) -> None:
     history = here / "STATE" / "likewise" / "history"
     terminal.read("? ")

@@ -82,6 +82,7 @@ def test_processes_that_share_the_cores_do_not_bind_their_threads_to_the_same_on
     assert not model.get_property("ENABLE_CPU_PINNING")
 
 
+@pytest.mark.slow
 def test_threads_get_the_vectors_of_one(compiled: Path, tmp_path: Path) -> None:
     encoder = CompiledEncoder.open(compiled, tmp_path)
     texts = [f"question number {number} of several" for number in range(40)]
@@ -91,6 +92,7 @@ def test_threads_get_the_vectors_of_one(compiled: Path, tmp_path: Path) -> None:
             assert np.abs(one - other).max() < BFLOAT16
 
 
+@pytest.mark.slow
 def test_the_cache_is_shared_by_copies_and_survives_damage(compiled: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     wanted = CompiledEncoder.open(compiled, cache).encode(["a bank"])
@@ -125,6 +127,7 @@ def test_a_changed_file_is_refused(compiled: Path, tmp_path: Path, name: str) ->
         CompiledEncoder.open(folder, tmp_path / "cache")
 
 
+@pytest.mark.slow
 def test_a_kept_encoder_whose_recipe_cannot_be_read_is_replaced(
     compiled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +145,7 @@ def test_a_kept_encoder_whose_recipe_cannot_be_read_is_replaced(
     assert CompiledEncoder.open(tmp_path / "encoder", tmp_path / "blobs").recipe == recipe
 
 
+@pytest.mark.slow
 def test_check_reports_a_damaged_encoder_and_repair_compiles_it_again(
     tiny: Callable[[str], Path], tmp_path: Path
 ) -> None:
@@ -157,7 +161,9 @@ def test_check_reports_a_damaged_encoder_and_repair_compiles_it_again(
         assert (index.check().ok, graph.stat().st_size) == (True, len(content))
 
 
-@pytest.mark.parametrize("count", [40, pytest.param(400, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "count", [16, pytest.param(40, marks=pytest.mark.slow), pytest.param(400, marks=pytest.mark.long)]
+)
 def test_a_damaged_encoder_is_refused_or_is_the_same(
     tiny: Callable[[str], Path], tmp_path: Path, sentences: list[str], count: int
 ) -> None:
@@ -214,9 +220,9 @@ def test_padded_pooling_is_packed_pooling(pooling: Pooling) -> None:
     [
         ("bert", "weighted_mean", (-2, -1), "concat"),
         ("bert", "pooler", -1, "mean"),
-        ("roberta", "mean", (0, 2), "sum"),
-        ("distilbert", "weighted_mean", (0, 2), "mean"),
-        ("mpnet", "last", -1, "mean"),
+        pytest.param("roberta", "mean", (0, 2), "sum", marks=pytest.mark.slow),
+        pytest.param("distilbert", "weighted_mean", (0, 2), "mean", marks=pytest.mark.slow),
+        pytest.param("mpnet", "last", -1, "mean", marks=pytest.mark.slow),
     ],
 )
 def test_every_architecture_compiles(
@@ -245,6 +251,7 @@ def test_a_static_model_is_compiled(tmp_path: Path, evaluation_data: Path, sente
     assert caught.value.texts == (1,)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_compiled_or_trusted_leaves_nothing_behind(
     tiny: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -262,6 +269,7 @@ def test_what_cannot_be_compiled_or_trusted_leaves_nothing_behind(
     assert list(tmp_path.iterdir()) == [tmp_path / "cache"]
 
 
+@pytest.mark.slow
 def test_the_openvino_runtime_compiles_once(
     tiny: Callable[[str], Path], tmp_path: Path, sentences: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -275,6 +283,7 @@ def test_the_openvino_runtime_compiles_once(
     assert np.abs(first.encode(sentences) - exact).max() < FLOAT32
 
 
+@pytest.mark.slow
 def test_each_text_of_a_batch_is_padded_to_the_width_that_it_has_alone(compiled: Path, tmp_path: Path) -> None:
     encoder = CompiledEncoder.open(compiled, tmp_path)
     most = encoder.max_tokens

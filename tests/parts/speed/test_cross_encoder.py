@@ -72,8 +72,8 @@ def test_settings_of_heads(name: str, settings: dict[str, Any], tmp_path: Path) 
     "settings",
     [
         {"model_max_length": 20},
-        {"truncation_side": "left"},
-        {"model_input_names": ["input_ids", "attention_mask"]},
+        pytest.param({"truncation_side": "left"}, marks=pytest.mark.slow),
+        pytest.param({"model_input_names": ["input_ids", "attention_mask"]}, marks=pytest.mark.slow),
     ],
 )
 def test_settings_of_tokenizers(settings: dict[str, Any], tmp_path: Path) -> None:

@@ -112,7 +112,9 @@ def test_code_of_a_model_runs_with_trust_alone_and_is_compiled(
     assert (out, set(err.split())) == ("", {"loading"})
 
 
-@pytest.mark.parametrize(("name", "pooling"), [("model", "mean"), ("bge-small-en-v1.5", "cls")])
+@pytest.mark.parametrize(
+    ("name", "pooling"), [("model", "mean"), pytest.param("bge-small-en-v1.5", "cls", marks=pytest.mark.slow)]
+)
 def test_a_folder_with_only_onnx_runs_on_openvino(
     tiny: Callable[[str], Path], tmp_path: Path, sentences: list[str], name: str, pooling: Any
 ) -> None:

@@ -19,8 +19,8 @@ from indexer.errors import TextTooLong
 from likewise.speed.compilation.export import compile_encoder
 from likewise.speed.compilation.graph import NotCompilable
 
-QUICK = ("modernbert", "t5", "gemma3_text")
-"""Architectures of the default suite: windows of padding, an encoder of two, masks that were not traced."""
+QUICK = ("modernbert", "t5")
+"""Architectures of the default suite: windows of padding, an encoder of two."""
 
 WINDOWS = ("gemma3_text", "mistral")
 """More architectures whose tokens attend to a window of their neighbours."""

@@ -21,6 +21,8 @@ from indexer.errors import ModelError
 from likewise.speed.native import Native, settings
 
 NATIVE = ("roberta", "xlm-roberta", "mpnet", "distilbert", "modernbert", "nomic_bert", "gte")
+QUICK = ("roberta", "distilbert", "modernbert")
+"""Architectures of the default suite: learned positions with and without an offset, and rotary ones with windows."""
 
 
 def folder_of(name: str, folder: Path, **changed: Any) -> Path:
@@ -45,7 +47,9 @@ def assert_same_states(folder: Path, batch: Packed) -> None:
     assert torch.cosine_similarity(half.float(), theirs[last], dim=-1).min() > 0.999
 
 
-@pytest.mark.parametrize("name", NATIVE)
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in NATIVE]
+)
 def test_the_states_of_texts_of_all_lengths_are_those_of_transformers(name: str, tmp_path: Path) -> None:
     """Lengths from 1 to 300, which is longer than ModernBERT's local window; several short texts share a window."""
     lengths = [300, 299, 150, 64, 33, 32, 31, 18, 17, 17, 16, 16, 16, 15, 9, 8, 8, 8, 8, 7, 5, 5, 3, 2, 2, 1, 1, 1]

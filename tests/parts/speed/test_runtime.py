@@ -292,6 +292,7 @@ def test_the_environment_overrides_the_rule(
         load_encoder(tiny("bert"))
 
 
+@pytest.mark.slow
 def test_an_index_mixes_vectors_of_both_runtimes_and_doctor_says_which_one_is_used(
     encoder: TorchEncoder, user: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, likewise: Callable[..., Any]
 ) -> None:
@@ -415,6 +416,7 @@ def test_a_child_that_is_forked_while_another_thread_compiles_embeds_with_torch(
     assert openvino.rows == []
 
 
+@pytest.mark.slow
 def test_an_index_takes_a_copy_of_the_graph_that_embedded_its_documents_and_the_other_way_round(
     encoder: TorchEncoder, user: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -131,6 +131,7 @@ def test_files_that_are_created_changed_renamed_and_deleted(tmp_path: Path, note
     assert watching.notes == []
 
 
+@pytest.mark.slow
 def test_bursts_of_a_thousand_changes_and_a_folder_that_is_moved_in(tmp_path: Path, notes: Path, encoder: Any) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -179,6 +180,7 @@ def test_without_events_the_timer_finds_changes(
         assert "found by the scan every 0.3 seconds" in note
 
 
+@pytest.mark.slow
 def test_the_index_may_lie_among_its_sources(tmp_path: Path, notes: Path, encoder: Any) -> None:
     """Writing to it is no event that leads to writing to it."""
     with Watching(notes / "x.index", encoder, notes) as watching:
@@ -232,6 +234,7 @@ def test_a_missing_source_at_the_start_is_an_error(tmp_path: Path, encoder: Any)
     assert not (tmp_path / "x.index").exists()
 
 
+@pytest.mark.slow
 def test_it_stops_after_the_commit_in_progress(tmp_path: Path, notes: Path, encoder: Any) -> None:
     for number in range(300):
         (notes / f"{number}.txt").write_text(f"text {number} " * 400)
@@ -275,6 +278,7 @@ def test_a_link_out_of_the_folder_and_ignored_files_start_no_scan(tmp_path: Path
         assert folders_of(watching.watch) == {str(notes), str(notes / "sub")}
 
 
+@pytest.mark.slow
 def test_events_that_do_not_matter_do_not_stop_the_timer(
     tmp_path: Path, notes: Path, encoder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -307,6 +311,7 @@ NOT_UTF_8 = os.fsdecode(b"caf\xe9")
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="other systems have no names that are not UTF-8")
 
 
+@pytest.mark.slow
 @on_linux
 def test_a_folder_with_a_name_that_is_not_utf_8_is_left_to_the_timer(tmp_path: Path, notes: Path, encoder: Any) -> None:
     (notes / NOT_UTF_8).mkdir()
@@ -326,6 +331,7 @@ def test_a_folder_with_a_name_that_is_not_utf_8_is_left_to_the_timer(tmp_path: P
         assert len(watching.outcomes) == scans  # the listing of a scan leads to no other scan
 
 
+@pytest.mark.slow
 @on_linux
 def test_a_file_with_a_name_that_is_not_utf_8_does_not_end_the_events(
     tmp_path: Path, notes: Path, encoder: Any

@@ -42,6 +42,7 @@ def test_without_a_source_the_recorded_ones_are_watched(
     likewise("watch", "empty.index").failed(2, "no SOURCE is recorded")
 
 
+@pytest.mark.slow
 def test_failures_are_counted_when_they_change(
     likewise: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,6 +86,7 @@ def scanned_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: str, 
     return folder
 
 
+@pytest.mark.slow
 def test_documents_without_a_source_are_named_once_until_their_number_changes(
     likewise: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -66,6 +66,7 @@ def contents(address: str | Path) -> list[Any]:
         return [ledger, [(item.document, item.spans, np.asarray(item.vectors).tolist()) for item in items]]
 
 
+@pytest.mark.slow
 def test_processes_make_the_same_index_as_one(tmp_path: Path, source: Path, static_model: Path) -> None:
     serial = index_with(tmp_path / "serial.index", source, "--model", static_model)
     ran = index_with(tmp_path / "x.index", source, "--model", static_model, "--workers", "2")
@@ -137,7 +138,7 @@ def stopped(
 @pytest.mark.parametrize(
     ("workers", "number"),
     [
-        ("1", signal.SIGTERM),
+        pytest.param("1", signal.SIGTERM, marks=pytest.mark.slow),
         pytest.param("1", signal.SIGINT, marks=pytest.mark.slow),
         pytest.param("ray", signal.SIGTERM, marks=pytest.mark.slow),
         pytest.param("ray", signal.SIGINT, marks=pytest.mark.slow),
@@ -251,7 +252,7 @@ for round in range(kills + 1):
 @pytest.mark.parametrize(
     ("store", "kills"),
     [
-        ("folder", 4),
+        pytest.param("folder", 4, marks=pytest.mark.slow),
         pytest.param("database", 4, marks=pytest.mark.slow),
         pytest.param("folder", 50, marks=[pytest.mark.long, pytest.mark.timeout(500)]),
         pytest.param("database", 50, marks=[pytest.mark.long, pytest.mark.timeout(500)]),

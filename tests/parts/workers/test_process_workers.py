@@ -68,6 +68,7 @@ def test_processes_that_are_killed_fifty_times(tmp_path: Path, static_model: Pat
     assert contents(with_signals(tmp_path / "x.index", static_model, signal.SIGKILL, 50)) == expected
 
 
+@pytest.mark.slow
 def test_a_process_that_hangs_is_replaced(tmp_path: Path, static_model: Path, expected: list[Any]) -> None:
     index = with_signals(tmp_path / "x.index", static_model, signal.SIGSTOP, 2, seconds=1.5)
     assert contents(index) == expected

@@ -49,7 +49,7 @@ def documents_of(count: int) -> list[Document]:
 DOCUMENTS = documents_of(60)
 
 
-@pytest.fixture(params=["folder", "database"])
+@pytest.fixture(params=["folder", pytest.param("database", marks=pytest.mark.slow)])
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(tmp_path / "x.index") if request.param == "folder" else new_address()
 
@@ -250,6 +250,7 @@ def source(tmp_path: Path, lines: Callable[..., str]) -> Path:
     return folder
 
 
+@pytest.mark.parametrize("address", ["folder", "database"], indirect=True)
 def test_a_run_with_workers_leaves_the_same_index_and_ledger(
     address: str, tmp_path: Path, source: Path, encoder: WordEncoder
 ) -> None:
@@ -333,10 +334,18 @@ def test_added_documents_that_end_workers_are_refused_by_name(tmp_path: Path, en
     ("act", "message"),
     [
         (lost, r"no worker is left \(signal 9\): what was committed is kept"),
-        (lambda *_: wire.pack({"fingerprint": "0" * 64}, np.ones(64, np.float32)), "has other files"),
-        (lambda *_: wire.pack({}), "has other files"),
-        (lambda *_: b"?", "it answers with something that is no message"),
-        (lambda *_: wire.pack({"error": "ModelError", "message": "model 'x' is not here"}), "model 'x' is not here"),
+        *(
+            pytest.param(act, message, marks=pytest.mark.slow)
+            for act, message in (
+                (lambda *_: wire.pack({"fingerprint": "0" * 64}, np.ones(64, np.float32)), "has other files"),
+                (lambda *_: wire.pack({}), "has other files"),
+                (lambda *_: b"?", "it answers with something that is no message"),
+                (
+                    lambda *_: wire.pack({"error": "ModelError", "message": "model 'x' is not here"}),
+                    "model 'x' is not here",
+                ),
+            )
+        ),
     ],
 )
 def test_without_a_worker_the_run_ends_and_the_next_continues(

@@ -62,21 +62,21 @@ TEXTS = {
     ("words", "expected"),
     [
         ("vitamin d", {"plain", "marks", "soft hyphen", "emphasis"}),
-        ("VITAMIN, d", {"plain", "marks", "soft hyphen", "emphasis"}),
-        ("d deficiency is", {"plain"}),
+        pytest.param("VITAMIN, d", {"plain", "marks", "soft hyphen", "emphasis"}, marks=pytest.mark.slow),
+        pytest.param("d deficiency is", {"plain"}, marks=pytest.mark.slow),
         ("vitamin deficiency", set()),
         ("café", {"accents"}),
-        ("cafe", {"no accents"}),
-        ("creme", {"no accents"}),
-        ("东京", {"chinese"}),
+        pytest.param("cafe", {"no accents"}, marks=pytest.mark.slow),
+        pytest.param("creme", {"no accents"}, marks=pytest.mark.slow),
+        pytest.param("东京", {"chinese"}, marks=pytest.mark.slow),
         ("京都的", {"chinese"}),
         ("都京", set()),
         ("c言語", {"mixed"}),
-        ("言語の", {"mixed"}),
+        pytest.param("言語の", {"mixed"}, marks=pytest.mark.slow),
         ("كتاب علي", {"persian"}),
         ("yalın işıq", {"azeri"}),
         ("parse_json", {"emphasis"}),
-        ("json", set()),
+        pytest.param("json", set(), marks=pytest.mark.slow),
     ],
 )
 def test_these_texts_have_these_words_in_a_row(store: Store, words: str, expected: set[str]) -> None:
@@ -224,7 +224,11 @@ def _conditions(chance: Random, texts: Sequence[str]) -> tuple[Condition, ...]:
 @pytest.mark.parametrize("engine", DERIVED)
 @pytest.mark.parametrize(
     "rounds",
-    [pytest.param(5, id="some"), pytest.param(60, id="many", marks=[pytest.mark.long, pytest.mark.timeout(900)])],
+    [
+        pytest.param(1, id="one"),
+        pytest.param(5, id="some", marks=pytest.mark.slow),
+        pytest.param(60, id="many", marks=[pytest.mark.long, pytest.mark.timeout(900)]),
+    ],
 )
 def test_every_engine_agrees_with_brute_force(store: Store, engine: Engine, tmp_path: Path, rounds: int) -> None:
     """Each round asks 192 questions: conditions, modes, units, filters and k, of documents that change."""
