@@ -16,7 +16,7 @@ _NUMBER = re.compile(r"(?<![\d.])-?[01]\.\d{3,}")
 _VARYING = re.compile(r"\d+\.\d MB|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
 
 
-_TUTORIAL = pytest.param("docs/tutorial.md", marks=pytest.mark.timeout(600))
+_TUTORIAL = pytest.param("docs/tutorial.md", marks=[pytest.mark.long, pytest.mark.timeout(600)])
 
 
 @pytest.mark.slow

@@ -118,7 +118,7 @@ def test_removed_and_foreign_segments_are_served_from_the_catalog_and_rebuilt(tm
         assert index.info().segments[0]["count"] == COUNT
 
 
-@pytest.mark.parametrize("count", [60, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [60, pytest.param(400, marks=pytest.mark.long)])
 def test_a_damaged_catalog_answers_as_before_or_says_so(tmp_path: Path, count: int) -> None:
     sound = tmp_path / "sound.index"
     _make(sound, "exact")

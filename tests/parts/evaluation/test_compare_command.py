@@ -257,7 +257,7 @@ def test_wrong_usage_of_the_command(run: Callable[..., tuple[int, str, str]], fi
         assert complaint in err
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_default_model_reaches_its_published_correlation() -> None:
     """STS-B test: Spearman 82.03 (sentence-transformers' table of models)."""
     if "LIKEWISE_EVAL_DATA" not in os.environ:

@@ -53,7 +53,7 @@ def questions(count: int, seed: int) -> list[str]:
 
 @pytest.fixture(
     scope="module",
-    params=[(90, 12), pytest.param((1500, 150), marks=[pytest.mark.slow, pytest.mark.timeout(300)])],
+    params=[(90, 12), pytest.param((1500, 150), marks=[pytest.mark.long, pytest.mark.timeout(300)])],
     ids=["few", "many"],
 )
 def asked(

@@ -338,10 +338,14 @@ def pair(main: IndexCore, register: Callable[..., None]) -> tuple[IndexCore, tup
 
 @pytest.mark.parametrize(
     "main",
-    ["reference", *(pytest.param(name, marks=pytest.mark.slow) for name in ("folder", "postgres"))],
+    [
+        "reference",
+        pytest.param("folder", marks=pytest.mark.slow),
+        pytest.param("postgres", marks=pytest.mark.long),
+    ],
     indirect=True,
 )
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
 def test_every_sequence_of_writes_and_switches_leaves_the_documents_of_a_dict(  # noqa: PLR0912, PLR0915 - one walk
     pair: tuple[IndexCore, tuple[Blind, Blind]], tmp_path: Path, seed: int
 ) -> None:

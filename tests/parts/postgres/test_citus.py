@@ -63,9 +63,9 @@ def address(coordinator: Node) -> str:
     [
         pytest.param("engine/stores/suite", "postgres", marks=pytest.mark.long),
         pytest.param("parts/migration/test_migrate.py", "postgres", marks=pytest.mark.long),
-        ("parts/postgres/test_database_doors.py", ""),
+        pytest.param("parts/postgres/test_database_doors.py", "", marks=pytest.mark.long),
         ("parts/postgres/test_grants.py", ""),
-        ("parts/postgres/test_tenants.py", ""),
+        pytest.param("parts/postgres/test_tenants.py", "", marks=pytest.mark.long),
         pytest.param("parts/postgres/test_postgres_ndcg.py", "scifact", marks=pytest.mark.long),
     ],
 )

@@ -23,7 +23,8 @@ from search import Searcher
 
 MODES = ("words", "dense", "hybrid")
 COLLECTIONS = ("legal-summarization", "medquad-liveqa", "scifact", "xquad/ar", "xquad/de", "xquad/en", "xquad/zh")
-LONG = ("medquad-liveqa", "xquad/de", "xquad/en", "xquad/zh")
+SLOW = ("scifact", "xquad/ar")
+"""Those of the slow suite, in two scripts; all others are long."""
 
 
 def ndcg(address: Any, collection: Path, mode: Any) -> float:
@@ -39,7 +40,7 @@ def ndcg(address: Any, collection: Path, mode: Any) -> float:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.long if name in LONG else pytest.mark.slow) for name in COLLECTIONS]
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else pytest.mark.long) for name in COLLECTIONS]
 )
 def test_every_mode_ranks_as_in_a_folder(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if "LIKEWISE_EVAL_DATA" not in os.environ:

@@ -1419,9 +1419,11 @@ def violations(page: Page) -> list[tuple[str, ...]]:
     ]
 
 
-@pytest.mark.slow
 @in_browser
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 320)])
+@pytest.mark.parametrize(
+    ("scheme", "width"),
+    [pytest.param("light", 1280, marks=pytest.mark.slow), pytest.param("dark", 320, marks=pytest.mark.long)],
+)
 def test_nothing_hinders_people_with_disabilities(open_tab: Callable[..., Tab], scheme: str, width: int) -> None:
     """axe-core finds nothing, on every view. Its rules for text contrast and target size are among them."""
     tab = open_tab(color_scheme=scheme, reduced_motion="reduce")

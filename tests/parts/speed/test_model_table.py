@@ -22,6 +22,9 @@ from likewise.speed.compilation.graph import NotCompilable
 QUICK = ("modernbert", "t5")
 """Architectures of the default suite: windows of padding, an encoder of two."""
 
+SLOW = ("bert", "roberta", "distilbert", "mpnet", "xlnet", "gemma3_text", "llama", "qwen3")
+"""Those of the slow suite, of the kinds of models that are published most; all others are long."""
+
 WINDOWS = ("gemma3_text", "mistral")
 """More architectures whose tokens attend to a window of their neighbours."""
 
@@ -41,7 +44,11 @@ NOT_COMPILED = {
 
 
 @pytest.mark.parametrize(
-    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in ARCHITECTURES]
+    "name",
+    [
+        name if name in QUICK else pytest.param(name, marks=pytest.mark.slow if name in SLOW else pytest.mark.long)
+        for name in ARCHITECTURES
+    ],
 )
 def test_every_architecture_gives_the_vectors_of_sentence_transformers(
     name: str, tmp_path: Path, sentences: list[str]

@@ -56,7 +56,7 @@ def test_the_states_of_texts_of_all_lengths_are_those_of_transformers(name: str,
     assert_same_states(folder_of(name, tmp_path / name), batch_of(lengths))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", NATIVE)
 def test_the_states_of_each_length_are_those_of_transformers(name: str, tmp_path: Path) -> None:
     assert_same_states(folder_of(name, tmp_path / name), batch_of(list(range(300, 0, -1))))

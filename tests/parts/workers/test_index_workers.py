@@ -141,7 +141,7 @@ def stopped(
         pytest.param("1", signal.SIGTERM, marks=pytest.mark.slow),
         pytest.param("1", signal.SIGINT, marks=pytest.mark.slow),
         pytest.param("ray", signal.SIGTERM, marks=pytest.mark.slow),
-        pytest.param("ray", signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param("ray", signal.SIGINT, marks=pytest.mark.long),
     ],
 )
 @pytest.mark.timeout(300)

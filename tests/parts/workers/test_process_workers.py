@@ -62,7 +62,7 @@ def test_processes_that_are_killed_are_replaced_and_the_index_is_the_same(
     assert contents(with_signals(tmp_path / "x.index", static_model, signal.SIGKILL, 4)) == expected
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(500)
 def test_processes_that_are_killed_fifty_times(tmp_path: Path, static_model: Path, expected: list[Any]) -> None:
     assert contents(with_signals(tmp_path / "x.index", static_model, signal.SIGKILL, 50)) == expected

@@ -160,7 +160,7 @@ def contents(address: str | Path) -> tuple[list[Any], list[Any], list[Any]]:
         return documents, ledger, [np.asarray(item.vectors, np.float32) for item in items]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.filterwarnings("default")
 def test_a_node_that_is_removed_while_it_works_loses_nothing(
@@ -234,10 +234,12 @@ def test_an_actor_that_hangs_is_replaced(
     assert _equal(contents(tmp_path / "x.index"), contents(tmp_path / "serial.index"))
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize(("resources", "actors"), [({}, 2), ({"GPU": 0.5}, 4)])
+@pytest.mark.parametrize(
+    ("resources", "actors"),
+    [pytest.param({}, 2, marks=pytest.mark.long), pytest.param({"GPU": 0.5}, 4, marks=pytest.mark.slow)],
+)
 def test_each_actor_gets_a_gpu_of_its_own(
     resources: dict[str, float],
     actors: int,
