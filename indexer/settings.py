@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from math import log
 
@@ -29,6 +30,18 @@ class Meaning:
     passages: str
 
 
+MOST_WORDS = 0.5
+"""Share of a question's words that an answer holds, with a model of many languages: its cosines tell less than those of
+a model of one language, which needs all words (docs/scores.md)."""
+
+OTHER_LANGUAGE_MARGIN = 0.5
+"""Share of the margin that the best hit of a question in another language must be above its level."""
+
+OTHER_LANGUAGE_SHARE = 0.3
+"""A question of whose words the texts hold a smaller share is in another language. A larger share may be a question in
+their language about something else, which they do not answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Calibration:
     """How near unrelated questions come to the passages of one index.
@@ -43,6 +56,22 @@ class Calibration:
     threshold: float
     passages: int
     margin: float | None = None
+
+    @property
+    def min_share(self) -> float:
+        """Share of a question's words that an answer holds, however far it is."""
+        return 1.0 if self.margin is None else MOST_WORDS
+
+    def background(self, level: Callable[[], float], known_share: float) -> float:
+        """Return the cosine below which the best hit of a question looks like background.
+
+        Args:
+            level: returns the level of the question's own cosines.
+            known_share: share of the question's words that the texts hold.
+        """
+        if self.margin is None:
+            return self.threshold
+        return level() + self.margin * (OTHER_LANGUAGE_MARGIN if known_share < OTHER_LANGUAGE_SHARE else 1.0)
 
     def to_json(self) -> str:
         return json.dumps({name: value for name, value in asdict(self).items() if value is not None})

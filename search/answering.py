@@ -19,9 +19,8 @@ from indexer.encoders import Encoder
 from indexer.errors import BadInput
 from indexer.filters.tree import And, In, Where, conditions, render
 from indexer.filters.unknown_fields import without_unknown_fields
-from indexer.languages.models import reads_many_languages
 from indexer.languages.notes import DEFAULT
-from indexer.languages.questions import MIN_KNOWN_SHARE, names
+from indexer.languages.questions import MIN_KNOWN_SHARE, known_share_of, names
 from indexer.lookup import is_uri, unknown_uri
 from indexer.records import Vector
 from indexer.stores.fields.field_types import check_filter
@@ -53,17 +52,6 @@ _MAX_KEPT = 512
 VERDICT_HITS = 10
 """Number of hits in which the words of a question are looked for if no passage is near to it."""
 
-MOST_WORDS = 0.5
-"""Share of a question's words that an answer holds, with a model of many languages: its cosines tell less than those of
-a model of one language, which needs all words (docs/scores.md)."""
-
-OTHER_LANGUAGE_MARGIN = 0.5
-"""Share of the margin that the best hit of a question in another language must be above its level."""
-
-OTHER_LANGUAGE_SHARE = 0.3
-"""A question of whose words the texts hold a smaller share is in another language. A larger share may be a question in
-their language about something else, which they do not answer."""
-
 Value = TypeVar("Value")
 
 
@@ -93,12 +81,6 @@ class _Kept:
                 rows = np.zeros((1, snapshot.settings.dimensions), np.float32)
             self._statistics = kept = (history, passages, CosineStatistics.from_sample(rows))
         return kept[2]
-
-
-def _min_share(snapshot: Snapshot) -> float:
-    """Return the share of a question's words that an answer holds, however far it is."""
-    calibration = snapshot.settings.calibration
-    return 1.0 if calibration is None or calibration.margin is None else MOST_WORDS
 
 
 class Answering:
@@ -178,7 +160,7 @@ class Answering:
             examples = In("uri", query.examples)
             condition = examples if where is None else And((where, examples))
             left_out = snapshot.dense(vector, snapshot.passages, condition, query.unit, conditions=query.conditions)
-        mode, known_share = query.ranked_by, self._known_share(snapshot, query)
+        mode, known_share = query.ranked_by, known_share_of(query.asked, snapshot)
         if known_share < MIN_KNOWN_SHARE and mode != "words":
             query = changed(query, asked=names(query.asked))
         if mode != "hybrid":
@@ -188,16 +170,6 @@ class Answering:
             unread_bias = self.questions.unread_bias(snapshot, query.asked)
         bias = words_bias(settings)
         return Plan(query, mode, vector, where, weights, left_out, statistics, bias, unread_bias, known_share)
-
-    @staticmethod
-    def _known_share(snapshot: Snapshot, query: Query) -> float:
-        """Return the share of a question's words that the texts hold, as typed or corrected; 1 unless the model reads
-        many languages."""
-        if not query.asked or not reads_many_languages(snapshot.settings.recipe):
-            return 1.0
-        share = snapshot.known_share(query.asked)
-        corrected = snapshot.corrected(query.asked) if share < MIN_KNOWN_SHARE else ""
-        return max(share, snapshot.known_share(corrected)) if corrected else share
 
     def known_fields_only(self, snapshot: Snapshot, where: Where | None) -> Where | None:
         """Return the filter to rank with; None if it leaves every document."""
@@ -218,16 +190,21 @@ class Answering:
         """
         begun, query, settings, notes = time.perf_counter(), plan.query, snapshot.settings, list[str]()
         ranked, found = rank(plan, snapshot, k)
-        names_alone = plan.in_other_language and plan.mode != "words"
+        names_alone = plan.known_share < MIN_KNOWN_SHARE and plan.mode != "words"
         question = QuestionWords(stored_analysis(settings.language), query.words, names_alone=names_alone)
-        far = -1.0 if plan.mode == "words" else self._far(snapshot, plan, plan.vector)
+        far, min_share = -1.0, 1.0
+        if settings.calibration is not None and (vector := plan.vector) is not None:
+            min_share = settings.calibration.min_share
+            far = settings.calibration.background(
+                lambda: self.kept.statistics(snapshot).level(vector), plan.known_share
+            )
         hits = list[Hit]()
         for row, ((passage, *family), score) in enumerate(zip(found, ranked.scores.tolist(), strict=True)):
             cosine = None if ranked.cosines is None else float(ranked.cosines[row])
             why: Callable[[], Mapping[str, Any]] = partial(ranked.why, row)
             if query.text:
                 is_far = cosine is not None and cosine < far
-                why = partial(reasons, why, passage, question, is_far, query.conditions, _min_share(snapshot))
+                why = partial(reasons, why, passage, question, is_far, query.conditions, min_share)
             hits.append(Hit.from_passage(passage, score, cosine, why, [other.uri for other in family]))
         answered, did_you_mean = self._verdict(snapshot, plan, ranked.nearest - far, question, hits)
         if ranked.terms == 0 and query.asked:
@@ -244,15 +221,6 @@ class Answering:
             tuple(hits), ranked.matched, ranked.exact, query.text, plan.mode, answered, tuple(notes), did_you_mean
         )
 
-    def _far(self, snapshot: Snapshot, plan: Plan, vector: Vector | None) -> float:
-        """Return the cosine below which the best hit of a question with this vector looks like background; -1 if it was
-        not measured."""
-        calibration = snapshot.settings.calibration
-        if calibration is None or calibration.margin is None or vector is None:
-            return -1.0 if calibration is None else calibration.threshold
-        share = OTHER_LANGUAGE_MARGIN if plan.known_share < OTHER_LANGUAGE_SHARE else 1.0
-        return self.kept.statistics(snapshot).level(vector) + share * calibration.margin
-
     def _verdict(
         self, snapshot: Snapshot, plan: Plan, above: float, question: QuestionWords, hits: Sequence[Hit]
     ) -> tuple[bool | None, str]:
@@ -263,18 +231,19 @@ class Answering:
         """
         query, calibration = plan.query, snapshot.settings.calibration
         corrected = ""
-        if plan.mode != "dense" and query.asked and not plan.in_other_language:
+        if plan.mode != "dense" and query.asked and plan.known_share >= MIN_KNOWN_SHARE:
             corrected = snapshot.corrected(query.asked)
         answered = None
         if calibration is not None and query.text and plan.mode != "words":
-            min_share = _min_share(snapshot)
+            min_share = calibration.min_share
             depth = 1 if min_share < 1 and plan.mode == "hybrid" else VERDICT_HITS  # words alone bring half of them up
             holding = (holds(question, hit, min_share) for hit in hits[:depth])
             answered = above >= 0 or ((plan.mode == "hybrid" or min_share < 1) and any(holding))
             if not answered and corrected and query.row is None:  # a misspelt question is near to nothing
                 rows, _ = self.questions.encode(snapshot, [corrected])
                 best = snapshot.dense(rows[0], 1, plan.where, query.unit, bool(query.exact), query.conditions).scores
-                answered = float(best.max(initial=-1.0)) >= self._far(snapshot, plan, rows[0])
+                far = calibration.background(lambda: self.kept.statistics(snapshot).level(rows[0]), plan.known_share)
+                answered = float(best.max(initial=-1.0)) >= far
         if corrected and query.conditions:  # conditions stay as they were typed; notes name words like theirs
             corrected = query.text.replace(query.asked, corrected) if query.text.count(query.asked) == 1 else ""
         return answered, corrected

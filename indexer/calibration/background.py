@@ -27,7 +27,7 @@ MIN_PASSAGES = 50
 BACKGROUND_PERCENTILE = 98.0
 """Percentage of unrelated questions whose best hit counts as background (docs/scores.md)."""
 
-MARGIN_PERCENTILE = 80.0
+MARGIN_PERCENTILE = 90.0
 """Percentage of unrelated questions whose best hit is no further above their level than background."""
 
 PSEUDO_MARGIN_PERCENTILE = 20.0

@@ -7,6 +7,8 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
+from indexer.languages.models import reads_many_languages
+from indexer.stores.reading.snapshot import Snapshot
 from indexer.stores.words.analysis import UNSPACED
 
 MIN_KNOWN_SHARE = 0.6
@@ -25,6 +27,16 @@ def pieces_per_word(text: str, tokens: NDArray[np.integer]) -> float:
     words = len(_WORDS.findall(text))
     pieces = sum(any(map(str.isalpha, text[start:end])) for start, end in tokens.tolist())
     return pieces / words if words else 1.0
+
+
+def known_share_of(question: str, snapshot: Snapshot) -> float:
+    """Return the share of a question's words that the texts of an index hold, as typed or corrected; 1 unless its model
+    reads many languages."""
+    if not question or not reads_many_languages(snapshot.settings.recipe):
+        return 1.0
+    share = snapshot.known_share(question)
+    corrected = snapshot.corrected(question) if share < MIN_KNOWN_SHARE else ""
+    return max(share, snapshot.known_share(corrected)) if corrected else share
 
 
 def names(question: str) -> str:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from indexer.calibration.cosines import CosineStatistics
 from indexer.filters.tree import Where
-from indexer.languages.questions import MIN_KNOWN_SHARE
 from indexer.records import Vector
 from indexer.stores.port import Ranking
 from search.query.newer import Weights
@@ -27,7 +26,8 @@ class Plan:
         statistics: statistics of cosines: of the index's in hybrid mode. In dense mode, scores are z-scores by them.
         words_bias: how much more words weigh in this index, in hybrid mode.
         unread_bias: how much more words weigh because the model does not read the question, in hybrid mode.
-        known_share: share of the question's words that the texts hold, if the model reads many languages.
+        known_share: share of the question's words that the texts hold, if the model reads many languages. Below
+            MIN_KNOWN_SHARE the query asks only for its names by words, except in words mode.
     """
 
     query: Query
@@ -40,9 +40,3 @@ class Plan:
     words_bias: float = 0.0
     unread_bias: float = 0.0
     known_share: float = 1.0
-
-    @property
-    def in_other_language(self) -> bool:
-        """Whether the question is in another language than the texts. The query then asks only for its names by words,
-        except in words mode."""
-        return self.known_share < MIN_KNOWN_SHARE
