@@ -23,6 +23,7 @@ from indexer.languages.notes import DEFAULT
 from indexer.languages.questions import MIN_KNOWN_SHARE, known_share_of, names
 from indexer.lookup import is_uri, unknown_uri
 from indexer.records import Vector
+from indexer.settings import Calibration
 from indexer.stores.fields.field_types import check_filter
 from indexer.stores.port import FieldValues
 from indexer.stores.reading.snapshot import Snapshot
@@ -192,12 +193,12 @@ class Answering:
         ranked, found = rank(plan, snapshot, k)
         names_alone = plan.known_share < MIN_KNOWN_SHARE and plan.mode != "words"
         question = QuestionWords(stored_analysis(settings.language), query.words, names_alone=names_alone)
-        far, min_share = -1.0, 1.0
-        if settings.calibration is not None and (vector := plan.vector) is not None:
-            min_share = settings.calibration.min_share
-            far = settings.calibration.background(
-                lambda: self.kept.statistics(snapshot).level(vector), plan.known_share
-            )
+        far, min_share, calibration = -1.0, 1.0, settings.calibration
+        if calibration is not None and calibration.margin is not None and plan.where is not None:
+            calibration = None  # A filter may leave texts in another language, whose cosines are lower than this level.
+        if calibration is not None and (vector := plan.vector) is not None:
+            min_share = calibration.min_share
+            far = calibration.background(lambda: self.kept.statistics(snapshot).level(vector), plan.known_share)
         hits = list[Hit]()
         for row, ((passage, *family), score) in enumerate(zip(found, ranked.scores.tolist(), strict=True)):
             cosine = None if ranked.cosines is None else float(ranked.cosines[row])
@@ -206,7 +207,7 @@ class Answering:
                 is_far = cosine is not None and cosine < far
                 why = partial(reasons, why, passage, question, is_far, query.conditions, min_share)
             hits.append(Hit.from_passage(passage, score, cosine, why, [other.uri for other in family]))
-        answered, did_you_mean = self._verdict(snapshot, plan, ranked.nearest - far, question, hits)
+        answered, did_you_mean = self._verdict(snapshot, plan, calibration, ranked.nearest - far, question, hits)
         if ranked.terms == 0 and query.asked:
             notes.append(f"the question {query.asked[:40]!r} has no word to search by: ranked by meaning alone")
         if plan.weights is not None:
@@ -222,15 +223,21 @@ class Answering:
         )
 
     def _verdict(
-        self, snapshot: Snapshot, plan: Plan, above: float, question: QuestionWords, hits: Sequence[Hit]
+        self,
+        snapshot: Snapshot,
+        plan: Plan,
+        calibration: Calibration | None,
+        above: float,
+        question: QuestionWords,
+        hits: Sequence[Hit],
     ) -> tuple[bool | None, str]:
         """Return `Hits.answered` and `Hits.did_you_mean`.
 
         Args:
+            calibration: of the index; None if it says nothing under the filter.
             above: how far the highest cosine of all units, whether they are hits or not, is above that of background.
         """
-        query, calibration = plan.query, snapshot.settings.calibration
-        corrected = ""
+        query, corrected = plan.query, ""
         if plan.mode != "dense" and query.asked and plan.known_share >= MIN_KNOWN_SHARE:
             corrected = snapshot.corrected(query.asked)
         answered = None

@@ -130,6 +130,8 @@ def test_questions_to_a_model_of_many_languages_are_compared_with_their_own_cosi
             hits = searcher.search(question, 3)
             assert hits.answered is bool(verdicts[question])
             assert (hits[0].why or {})["weak"] is not hits.answered
+            (filtered,) = hits = searcher.search(question, 1, where='uri = "d7"')  # no verdict
+            assert (hits.answered, (filtered.why or {})["weak"]) == (None, False)
         assert {*map(bool, verdicts.values())} == {False, True}
         most = " ".join([*text.split()[:8], *["zebra", "crossing", "at", "schools", "with", "tall", "giraffes"]])
         assert searcher.search(most, 3).answered
