@@ -60,7 +60,8 @@ class FirstDocuments:
             stored = snapshot.settings
         if stored.language_open:
             with suppress(IndexDamaged):  # this run may be there to replace a damaged document
-                texts.extend(document.text for document in islice(self._store.iterate(), SAMPLE_TEXTS))
+                stored_texts = {document.text: None for document in islice(self._store.iterate(), SAMPLE_TEXTS)}
+                texts = [*dict.fromkeys(texts) | stored_texts]  # Parts of this run may be committed already.
         if not say_something(texts):
             return []
         self._are_languages_read = True

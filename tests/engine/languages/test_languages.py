@@ -181,6 +181,17 @@ def test_one_long_file_at_the_beginning_does_not_decide_alone(tmp_path: Path) ->
         assert matched(index, "Haus") == 20
 
 
+def test_documents_that_a_run_commits_meanwhile_count_once(tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    for number in range(24):
+        text = FRENCH if number < 10 else GERMAN  # The first batch of a run is all French.
+        (tmp_path / "files" / f"{number:02}.txt").write_text(f"{number}. " + f"{text} " * 40)
+    options = ReadOptions()
+    with Index.create(tmp_path / "x.index", WordEncoder()) as index, store_of(index).writer() as writer:
+        Run(index._core, writer, options).feed(open_sources([str(tmp_path / "files")], options, holds_store))
+        assert (index.settings.language, index.settings.language_open) == ("de", False)
+
+
 def test_a_run_of_one_long_file_decides_the_language(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(f"{GERMAN} " * 200)
     with Index.create(tmp_path / "x.index", WordEncoder()) as index, store_of(index).writer() as writer:
