@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 from shlex import quote
 from types import MappingProxyType
+
+from safetensors import safe_open
 
 from indexer.encoders import Encoder
 from indexer.encoders.recipes.locate import find_model, weight_files
@@ -52,7 +55,7 @@ def needed_bytes(info: Info, old: Settings, new: Settings, compiled: tuple[int, 
 def _compiled_bytes(store: Store, recipe: Recipe) -> tuple[int, int]:
     """Return the bytes of the compiled encoder in an index's folder, and the approximate bytes for another recipe.
 
-    A compiled encoder has numbers of half the width of the model's weights.
+    A compiled encoder has the model's weights in 16 bits, its tokenizer, and a table of large vocabularies.
     """
     compiled = store.artifacts()
     if Path(store.address) not in compiled.parents:  # in the user's cache, and another disk's affair
@@ -60,10 +63,19 @@ def _compiled_bytes(store: Store, recipe: Recipe) -> tuple[int, int]:
     old = sum(file.stat().st_size for file in compiled.rglob("*") if file.is_file())
     try:
         folder = None if recipe.remote else find_model(recipe.model, fingerprint=recipe.fingerprint)
-        weights = weight_files(folder) if folder else []
+        new = 0 if folder is None else sum(map(_bytes_in_16_bits, weight_files(folder)))
+        new += 0 if folder is None else 2 * sum(file.stat().st_size for file in folder.glob("tokenizer.json"))
     except ModelError:  # an encoder of the caller's own
-        weights = []
-    return old, sum(file.stat().st_size for file in weights) // 2
+        new = 0
+    return old, new
+
+
+def _bytes_in_16_bits(weights: Path) -> int:
+    """Return how many bytes a file of weights takes with two bytes per number."""
+    if weights.suffix != ".safetensors":
+        return weights.stat().st_size // 2  # They are in 32 bits nearly always.
+    with safe_open(weights, "np") as tensors:
+        return sum(2 * prod(tensors.get_slice(name).get_shape()) for name in tensors.keys())  # noqa: SIM118
 
 
 def _tokens(settings: Settings) -> int:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from engine.stores.reference import ReferenceStore
 from opened import snapshot_of, store_of, writer_of
+from safetensors.numpy import save_file
 from word_encoder import WordEncoder
 
 from indexer import Document, Index
@@ -48,7 +49,16 @@ from indexer.stores.local.disk import failpoint
 from indexer.stores.port import Batch, LedgerRow, SideSlot
 from indexer.stores.reading.store import Store
 from likewise.migration.follow import Followed
-from likewise.migration.migrate import back, build, drop, needed_bytes, open_next, still_there, switch
+from likewise.migration.migrate import (
+    _bytes_in_16_bits,
+    back,
+    build,
+    drop,
+    needed_bytes,
+    open_next,
+    still_there,
+    switch,
+)
 from search import Searcher
 
 OTHER = {"name": "other", "weights": "2", "max_tokens": 16}
@@ -523,6 +533,15 @@ def test_the_disk_that_is_needed() -> None:
     assert needed_bytes(info, old, settings_of(dimensions=768, tokens=512)) == 500 + 1000 * 768 * 4  # type: ignore[arg-type]
     assert needed_bytes(info, old, settings_of(dimensions=384, tokens=128)) == 500 + 2000 * 384 * 4  # type: ignore[arg-type]
     assert needed_bytes(info, old, old, compiled=(400, 900)) == info.bytes - 400 + 900  # type: ignore[arg-type]
+
+
+def test_a_compiled_encoder_has_its_weights_in_16_bits(tmp_path: Path) -> None:
+    weights = tmp_path / "model.safetensors"
+    save_file({"half": np.zeros((30, 50), np.float16), "whole": np.zeros(70, np.float32)}, weights)
+    assert _bytes_in_16_bits(weights) == 2 * (30 * 50 + 70)
+    pickled = tmp_path / "pytorch_model.bin"
+    pickled.write_bytes(bytes(600))
+    assert _bytes_in_16_bits(pickled) == 300
 
 
 def settings_of(dimensions: int, tokens: int) -> Any:
