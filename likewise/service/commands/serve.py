@@ -137,15 +137,19 @@ def serve(
 
 
 def _make_new(addresses: Iterable[str]) -> None:
-    """Make the indexes that do not exist. The first documents choose their models."""
+    """Make the indexes that do not exist. The first documents choose their models, unless a configuration file names
+    one."""
     from indexer import Index
     from indexer.indexing.new_index import AUTO_MODEL
     from indexer.stores.addresses.open import is_store
+    from likewise.shell.arguments.configuration import read_configuration
 
     for address in addresses:
         if not is_store(address):
-            Index.create(address, AUTO_MODEL).close()
-            say(f"likewise: {shown(address)} is new: its first documents choose the model", err=True)
+            model = str(read_configuration().get("model", AUTO_MODEL))
+            Index.create(address, model).close()
+            choice = "its first documents choose the model" if model == AUTO_MODEL else f"its model is {shown(model)}"
+            say(f"likewise: {shown(address)} is new: {choice}", err=True)
 
 
 @contextmanager

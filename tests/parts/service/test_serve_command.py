@@ -84,3 +84,9 @@ def test_a_new_index_is_made_for_writers_and_their_first_documents_choose_its_mo
         found = client.post("/v1/indexes/new/search", json={"query": "Häuser", "mode": "dense"}).json()
         assert [hit["uri"] for hit in found["hits"]] == ["a"]
     assert likewise("serve", tmp_path / "new.index", "--writable").err == ""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".likewise.toml").write_text('model = "multilingual-e5-small"\n')
+    said = likewise("serve", "named.index", "--writable").err
+    assert "named.index is new: its model is multilingual-e5-small" in said
+    with TestClient(applications[-1](), base_url="http://127.0.0.1") as client:
+        assert client.get("/v1/indexes").json()["indexes"][0]["model"] == "multilingual-e5-small"
