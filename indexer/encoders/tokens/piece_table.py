@@ -34,20 +34,25 @@ def write_table(tokenizer_json: str, around: Sequence[Sequence[int]], folder: Pa
     Args:
         around: ids of the special tokens before and after every text.
     """
-    rest = json.loads(tokenizer_json)
+    rest: dict[str, Any] = {"added_tokens": [], **json.loads(tokenizer_json)}
     model = rest["model"]
-    if model["type"] != "Unigram" or model.get("byte_fallback") or len(model["vocab"]) < MIN_PIECES:
+    is_unigram = model.get("type") == "Unigram" and model.get("unk_id") is not None
+    if not is_unigram or model.get("byte_fallback") or len(model["vocab"]) < MIN_PIECES:
         return
     pieces = sorted((piece, number, score) for number, (piece, score) in enumerate(model["vocab"]))
     positions = {piece: position for position, (piece, _, _) in enumerate(pieces)}
     added = [token["content"] for token in rest["added_tokens"]]
     if max(map(len, positions)) > _MAX_PIECE_CHARACTERS or not positions.keys() >= {*added}:
         return
+    names = np.array([piece for piece, _, _ in pieces])
+    if names.tolist() != list(positions):  # A piece occurs twice, or ends with the character 0, which arrays leave out.
+        return
     # An unknown character gets its score from the lowest score of all pieces.
     lowest = min(range(len(pieces)), key=lambda position: pieces[position][2])
     unknown = positions[model["vocab"][model["unk_id"]][0]]
     model["vocab"] = []
-    np.save(folder / _PIECES, np.array(list(positions)))
+    rest |= {"truncation": None, "padding": None}  # A text is only truncated when the caller asks for it.
+    np.save(folder / _PIECES, names)
     np.save(folder / _VALUES, np.array([(number, score) for _, number, score in pieces], _VALUE))
     always = sorted({lowest, unknown, *map(positions.__getitem__, added)})
     content = {"tokenizer": rest, "around": around, "always": always}
@@ -85,6 +90,7 @@ class PieceTable:
         """Return the words of a text, as the tokenizer divides them into pieces."""
         normalizer, splitter = self._words_alone.normalizer, self._words_alone.pre_tokenizer
         normalized = text if normalizer is None else normalizer.normalize_str(text)
+        normalized = self._added.sub(" ", normalized)  # Some added tokens are looked for in the normalized text.
         return [normalized] if splitter is None else [word for word, _ in splitter.pre_tokenize_str(normalized)]
 
     def _found(self, parts: set[str]) -> list[int]:

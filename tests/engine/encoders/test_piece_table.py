@@ -21,17 +21,21 @@ def tokenizer(words: str, special: bool) -> str:
     """A tokenizer with random pieces and scores, many of which are equal."""
     draw = random.Random(words)
     pieces = {"".join(draw.choices("ab▁ cxäö東", k=draw.randint(1, 5))) for _ in range(400)} | set("abc▁")
+    pieces.discard("x")
     vocabulary = [(piece, float(-draw.randint(2, 6))) for piece in sorted(pieces, key=lambda _: draw.random())]
     vocabulary.insert(7, ("[unk]", 0.0))
-    vocabulary.append(("[x]", 0.0))
+    vocabulary += [("[x]", 0.0), ("X", 0.0), ("x", -9.0)]
     made = tokenizers.Tokenizer(models.Unigram(vocabulary, unk_id=7))
     if words == "metaspace":
         made.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
-        made.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
+        made.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Replace("ä", "X")])
     elif words == "first":
         made.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
     if special:
         made.add_special_tokens(["[unk]", "[x]"])
+        made.add_tokens([tokenizers.AddedToken("X", normalized=True)])
+    made.enable_padding(pad_token="[x]")
+    made.enable_truncation(3)
     return made.to_str()
 
 
@@ -58,10 +62,23 @@ def test_only_large_unigram_vocabularies_get_a_table(tmp_path: Path, monkeypatch
     text = tokenizer("first", True)
     assert not is_written(text)  # too few pieces
     monkeypatch.setattr(piece_table, "MIN_PIECES", 100)
-    long, bytes_, added = (json.loads(text) for _ in range(3))
+    long, twice, null, bytes_, added, known, old = (json.loads(text) for _ in range(7))
     long["model"]["vocab"].append(["x" * 33, -1.0])
+    twice["model"]["vocab"].append(["a", -1.0])
+    null["model"]["vocab"].append(["\0", -1.0])
     bytes_["model"]["byte_fallback"] = True
     added["added_tokens"][0]["content"] = "[not a piece]"
-    for other in (long, bytes_, added, json.loads(tokenizers.Tokenizer(models.BPE()).to_str())):
+    known["model"]["unk_id"] = None
+    old["model"] = {"vocab": {}, "merges": []}
+    for other in (
+        long,
+        twice,
+        null,
+        bytes_,
+        added,
+        known,
+        old,
+        json.loads(tokenizers.Tokenizer(models.BPE()).to_str()),
+    ):
         assert not is_written(json.dumps(other))
     assert is_written(text)
