@@ -79,6 +79,10 @@ class IndexCore:
         Raises:
             RecipeMismatch: the index was made with another model.
         """
+        if self.settings.model_open is not None:  # the caller decides, and not the first documents
+            settings, encoder = self._settings_with(model)
+            self._settle_model(settings, encoder)
+            model = encoder or model
         if isinstance(model, Recipe):
             require_recipe(self.address, self.recipe, model)
             return self
@@ -234,28 +238,29 @@ class IndexCore:
         if self.settings.model_open is None or not first:
             return ()
         texts = [] if any(own is not None for _, own in first) else [document.text for document, _ in first]
-        runtime = self.context.runtime
-        with self.writer() as writer:
-            self._require_as_opened()
-            if self.settings.model_open is None:
-                return ()
-            tokens, overlap = self.settings.model_open
-            options = NewIndex(
-                None, tokens, overlap, None, runtime.precision, runtime.device, runtime.trust_remote_code
-            )
-            chosen, encoder = settings_of_new(AUTO_MODEL, options, self.context.cache, texts)
-            unknown = "the first texts do not show a language" if texts else "the first documents brought their vectors"
-            reason = chosen.model_reason or unknown
-
-            def settle(stored: Settings) -> Settings:
-                stored = replace(stored, model_reason=reason, model_open=None)
-                return replace(stored, dimensions=chosen.dimensions, recipe=chosen.recipe, passages=chosen.passages)
-
-            self._use(writer.change(settle), encoder)
-        if not chosen.model_note:
+        chosen, encoder = self._settings_with(AUTO_MODEL, texts)
+        unknown = "the first texts do not show a language" if texts else "the first documents brought their vectors"
+        is_chosen = self._settle_model(replace(chosen, model_reason=chosen.model_reason or unknown), encoder)
+        if not is_chosen or not chosen.model_note:
             return ()
         self.context.listener.chosen(chosen.model_note)
         return (chosen.model_note,)
+
+    def _settings_with(self, model: Model, texts: Sequence[str] = ()) -> tuple[Settings, Encoder | None]:
+        """Return the settings of this index, whose model is open, with a model, and its encoder."""
+        tokens, overlap = self.settings.model_open or (None, None)
+        runtime = self.context.runtime
+        options = NewIndex(None, tokens, overlap, None, runtime.precision, runtime.device, runtime.trust_remote_code)
+        return settings_of_new(model, options, self.context.cache, texts)
+
+    def _settle_model(self, chosen: Settings, encoder: Encoder | None) -> bool:
+        """Store the model of an index whose model is open. Return False if another writer has stored one."""
+        meaning = {name: getattr(chosen, name) for name in ("dimensions", "recipe", "passages", "model_reason")}
+        with self.writer() as writer:
+            self._require_as_opened()
+            if is_open := self.settings.model_open is not None:
+                self._use(writer.change(lambda stored: replace(stored, **meaning, model_open=None)), encoder)
+            return is_open
 
     def settle_language(self, language: str) -> None:
         """Store the language of an index without a language, unless another writer has stored one."""

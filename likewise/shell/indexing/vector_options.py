@@ -101,6 +101,9 @@ class VectorOptions(NewIndex):
             name = loader.stored_name(self.model or "")  # The same model may be at another address now.
             if name != recipe.model:
                 index = index.with_model(name, found_at=name)
+        elif self.names_model and index.settings.model_open is not None:
+            index = index.with_model(self._spec(recipe))
+            recipe = index.recipe
         elif self.names_model and not (recipe and self._names_same(recipe)):
             from indexer.encoders.recipes.locate import lasting_name
 

@@ -180,3 +180,13 @@ def test_the_default_model_stays_if_nothing_else_is_shown(models: None, tmp_path
     with Index.create(tmp_path / "z.index") as index:
         index.add(Document("a", GERMAN))
         assert (model_of(index), index.settings.model_reason) == (MINILM, "")
+
+
+def test_a_named_model_settles_an_index_whose_model_is_open(models: None, tmp_path: Path) -> None:
+    for name in (MINILM, E5):
+        Index.create(tmp_path / name, "auto").close()
+        with Index.open(tmp_path / name) as other, Index.open(tmp_path / name, name) as index:
+            index.add(Document("a", GERMAN if name == MINILM else ENGLISH))
+            for each in (index, other):
+                each.add(Document("b", GERMAN))
+                assert (model_of(each), each.settings.model_open, each.settings.model_reason) == (name, None, "")
