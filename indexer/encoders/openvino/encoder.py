@@ -9,7 +9,6 @@ import contextlib
 import hashlib
 import threading
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,8 @@ from indexer.encoders.openvino.files import (
     GRAPH_FILES,
     RECIPE,
     TOKENIZER,
+    mapped_text,
     read_manifest,
-    verified_text,
     verify,
 )
 from indexer.encoders.recipes.port import Role, Tokenizing
@@ -64,14 +63,13 @@ class CompiledEncoder(Tokenizing):
             ModelError: a file is missing or damaged, or the graph does not run on this machine's CPU.
         """
         sums, precision, special_tokens = read_manifest(folder)
-
-        recipe = Recipe.from_json(verified_text(folder, RECIPE, sums))
+        recipe = Recipe.from_json(mapped_text(folder, RECIPE, sums)())
         prompts = recipe.query_prompt, recipe.document_prompt
-        if has_table := piece_table.FILES[0] in sums:
+        pieces = None
+        if sums.keys() >= {*piece_table.FILES}:
             verify(folder, piece_table.FILES, sums)
-        pieces = piece_table.PieceTable(folder) if has_table else None
-        read_tokenizer = partial(verified_text, folder, TOKENIZER, sums)
-        tokenizer = Tokenizer(read_tokenizer, recipe.max_tokens, *prompts, special_tokens, pieces)
+            pieces = piece_table.PieceTable(folder)
+        tokenizer = Tokenizer(mapped_text(folder, TOKENIZER, sums), recipe.max_tokens, *prompts, special_tokens, pieces)
         model = _prepare(folder, sums, precision, cache or _user_cache(), threads)
         return cls(recipe, tokenizer, model)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+
+import numpy as np
 
 from indexer.encoders.recipes.recipe import Recipe
 from indexer.errors import ModelError
@@ -42,15 +44,22 @@ def verify(folder: Path, names: Sequence[str], sums: dict[str, str]) -> None:
                 raise checksum_error(folder / name)
 
 
-def verified_text(folder: Path, name: str, sums: dict[str, str]) -> str:
-    """Return the text of a file. Raises ModelError if it cannot be read or does not have its checksum."""
+def mapped_text(folder: Path, name: str, sums: dict[str, str]) -> Callable[[], str]:
+    """Return a function that reads the text of a file, even if the file has been removed by then.
+
+    Both raise ModelError: this one if the file cannot be read, the returned one if it does not have its checksum.
+    """
     try:
-        content = (folder / name).read_bytes()
-    except OSError as error:
+        content = np.memmap(folder / name, mode="r")
+    except (OSError, ValueError) as error:
         raise unusable_error(folder, error) from error
-    if hashlib.sha256(content).hexdigest() != sums[name]:
-        raise checksum_error(folder / name)
-    return content.decode()
+
+    def read() -> str:
+        if hashlib.sha256(content).hexdigest() != sums[name]:
+            raise checksum_error(folder / name)
+        return content.tobytes().decode()
+
+    return read
 
 
 def damage(folder: Path) -> str | None:

@@ -26,6 +26,7 @@ from tokenizers import Tokenizer
 from indexer import Document, Index
 from indexer.encoders import Encoder, load_encoder
 from indexer.encoders.openvino.encoder import CompiledEncoder
+from indexer.encoders.openvino.files import mapped_text
 from indexer.encoders.openvino.kept import kept_folder
 from indexer.encoders.recipes.recipe import POOLINGS, Combine, Pooling
 from indexer.encoders.torch.pooling import pool
@@ -64,6 +65,7 @@ from pathlib import Path
 def refuse(*_): raise AssertionError("a connection was opened")
 socket.socket.connect = socket.getaddrinfo = refuse
 from indexer.encoders.openvino.encoder import CompiledEncoder
+from indexer.encoders.openvino.files import mapped_text
 from indexer.encoders.openvino.kept import kept_folder
 encoder = CompiledEncoder.open(Path({str(compiled)!r}), Path({str(tmp_path)!r}))
 assert encoder.encode(["how do vaccines work"], role="query").shape == (1, 384)
@@ -125,6 +127,18 @@ def test_a_changed_file_is_refused(compiled: Path, tmp_path: Path, name: str) ->
     (folder / name).unlink()
     with pytest.raises(ModelError, match="compile"):
         CompiledEncoder.open(folder, tmp_path / "cache")
+
+
+def test_a_text_is_read_from_a_removed_file(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("ä")
+    sha256 = hashlib.sha256("ä".encode()).hexdigest()
+    right, wrong = (mapped_text(tmp_path, "a", {"a": sum_}) for sum_ in (sha256, "0"))
+    (tmp_path / "a").unlink()
+    assert right() == "ä"
+    with pytest.raises(ModelError, match=r"not the file that was written"):
+        wrong()
+    with pytest.raises(ModelError, match="compile it again"):
+        mapped_text(tmp_path, "a", {})
 
 
 @pytest.mark.slow
