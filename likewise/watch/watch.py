@@ -48,11 +48,14 @@ class _Stopped(Exception):
 class _Scanning(Listener):
     """The listener of a scan: it passes the notes on, and ends the scan after a commit if the watch stops."""
 
-    def __init__(self, tell: Callable[[str], None], stop: threading.Event) -> None:
-        self._tell, self._stop = tell, stop
+    def __init__(self, tell: Callable[[str], None], listener: Listener, stop: threading.Event) -> None:
+        self._tell, self._listener, self._stop = tell, listener, stop
 
     def note(self, text: str) -> None:
         self._tell(text)
+
+    def chosen(self, text: str) -> None:
+        self._listener.chosen(text)
 
     def committed(self, commit: Commit) -> None:
         if self._stop.is_set():
@@ -134,7 +137,7 @@ class Watch:
         refused = BadInput(f"{', '.join(empty)}: empty, so nothing is pruned") if empty and self._prune else None
         try:
             with ExitStack() as held:
-                index = held.enter_context(self._open(_Scanning(self._tell, self._stop), groups))
+                index = held.enter_context(self._open(_Scanning(self._tell, self._listener, self._stop), groups))
                 writer = self._writer(index, held)
                 outcome = index_sources(index, writer, groups, prune=self._prune and not empty, yes=self._yes)
         except _Stopped:

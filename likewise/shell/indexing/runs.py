@@ -204,7 +204,7 @@ def open_for_writing(
 
         settings, encoder = options.settings(like, context.cache, lambda: sample_texts(groups))
         if settings.model_note:
-            say(f"likewise: {in_shell(settings.model_note)}", err=True)
+            context.listener.chosen(settings.model_note)
         return settings, encoder
 
     if not is_store(address):

@@ -69,8 +69,7 @@ class VectorOptions(NewIndex):
         stored = like.recipe if like is not None else None
         is_open = like is None or like.settings.model_open is not None
         if is_open and not self._changes_recipe and self.dimensions is None:
-            chosen = replace(self, max_tokens=tokens, overlap=self.overlap, language=language)
-            return settings_of_new(AUTO_MODEL, chosen, cache, texts())
+            return settings_of_new(AUTO_MODEL, replace(self, language=language), cache, texts())
         model: Recipe | RecipeSpec = self._spec(stored)
         if stored is not None and not self._changes_recipe:
             model = stored

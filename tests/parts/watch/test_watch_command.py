@@ -42,6 +42,28 @@ def test_without_a_source_the_recorded_ones_are_watched(
     likewise("watch", "empty.index").failed(2, "no SOURCE is recorded")
 
 
+def test_the_model_that_later_files_choose_is_told(
+    likewise: Callable[..., Any],
+    make_encoder: Callable[..., Any],
+    register: Callable[..., None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    encoders = {name: make_encoder(name=name) for name in ("all-MiniLM-L6-v2", "multilingual-e5-small")}
+    register(named=lambda spec: encoders[spec.model])
+    monkeypatch.setattr("indexer.languages.choice.data_file", lambda: Path("data"))
+    (tmp_path / "notes").mkdir()
+
+    def scans(watch: Watch) -> None:
+        watch.scan()
+        (tmp_path / "notes" / "a.md").write_text("Die Häuser der Stadt stehen am Fluss, und niemand weiß warum. " * 9)
+        watch.scan()
+
+    monkeypatch.setattr(Watch, "run", scans)
+    ran = likewise("watch", tmp_path / "x.index", tmp_path / "notes")
+    assert ran.err.count("likewise: the model is multilingual-e5-small: the texts are German 100 %") == 1
+
+
 @pytest.mark.slow
 def test_failures_are_counted_when_they_change(
     likewise: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
