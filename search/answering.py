@@ -161,7 +161,9 @@ class Answering:
             examples = In("uri", query.examples)
             condition = examples if where is None else And((where, examples))
             left_out = snapshot.dense(vector, snapshot.passages, condition, query.unit, conditions=query.conditions)
-        mode, known_share = query.ranked_by, known_share_of(query.asked, snapshot)
+        mode, known_share = query.ranked_by, 1.0
+        if mode != "dense" or snapshot.has_words:
+            known_share = known_share_of(query.asked, snapshot)
         if known_share < MIN_KNOWN_SHARE and mode != "words":
             query = changed(query, asked=names(query.asked))
         if mode != "hybrid":

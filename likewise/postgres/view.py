@@ -53,6 +53,10 @@ class PostgresView(View):
     def words(self) -> Words:
         return self.replicas.words_of(self)
 
+    @property
+    def has_words(self) -> bool:
+        return self.replicas.are_near(self)
+
     def storage(self) -> Storage:
         row = self.state.row
         segments: tuple[Mapping[str, Any], ...] = ()

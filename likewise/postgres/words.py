@@ -114,6 +114,11 @@ class WordReplicas:
         trim_memory()
         return words
 
+    def are_near(self, view: View) -> bool:
+        """Return whether there is a replica of this index, or it is small and a question builds it."""
+        replica = self._replica
+        return view.state.row.passages < KEPT_PASSAGES or (replica is not None and replica.is_near(view))
+
     def _advance(self, view: View) -> Words:
         """Return the words of a view from the newest replica, which is built if there is none."""
         replica = self._replica
@@ -141,8 +146,7 @@ class WordReplicas:
             WordsBuilding: the replica is not there yet.
             LikewiseError: it could not be built; the next question tries again.
         """
-        replica = self._replica
-        if view.state.row.passages < KEPT_PASSAGES or (replica is not None and replica.is_near(view)):
+        if self.are_near(view):
             return
         with self._lock:
             builder = self._builder

@@ -52,6 +52,10 @@ class LocalView(View):
     def words(self) -> Words:
         return self.reader.words_of(self)
 
+    @property
+    def has_words(self) -> bool:
+        return True
+
     def storage(self) -> Storage:
         ((tokens,),) = self.rows("SELECT coalesce(sum(tokens), 0) FROM document")
         segments = queries.segments(self)

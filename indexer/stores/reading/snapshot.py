@@ -119,6 +119,11 @@ class Snapshot(DocumentReader, FieldReader, LedgerReader):
 
         return corrected(question, self._view.words(), text_of)
 
+    @property
+    def has_words(self) -> bool:
+        """Whether words are there, so that a question by meaning alone can look at them."""
+        return self._view.has_words
+
     def known_share(self, question: str) -> float:
         """Return the share of a question's words that some text has, without stop words; 1 if the question has none."""
         return self._view.words().known_share(question)

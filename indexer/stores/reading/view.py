@@ -178,6 +178,10 @@ class View(Rows, Protocol):
     def words(self) -> Words:
         """Return the words of the commit, opened at the first question."""
 
+    @property
+    def has_words(self) -> bool:
+        """Whether `words` does not have to read every text first."""
+
     def storage(self) -> Storage:
         """Return the size of everything that is stored, and how it is stored."""
 

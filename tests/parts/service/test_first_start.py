@@ -21,13 +21,13 @@ DOCUMENTS = [Document("moon", "The moon orbits the earth."), Document("sun", "Th
 
 
 @pytest.fixture
-def address(encoder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """An index whose replica counts as large, and that nobody waits for."""
+def address(make_encoder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """An index whose replica counts as large, and that nobody waits for. Its model reads many languages."""
     monkeypatch.setattr(words, "KEPT_PASSAGES", 1)
     monkeypatch.setattr(words, "WAITED_SECONDS", 0.0)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     address = new_address()
-    with Index.create(address, model=encoder) as index:
+    with Index.create(address, model=make_encoder(name="multilingual-e5-small")) as index:
         index.add(DOCUMENTS)
     yield address
     store: Any = open_store(address)
@@ -83,7 +83,7 @@ def test_it_answers_by_meaning_until_the_words_are_there(
 
 
 def test_commits_are_followed_and_a_replaced_index_is_read_in_a_thread_again(
-    address: str, encoder: Any, open_client: Callable[..., TestClient], reading: threading.Event
+    address: str, make_encoder: Any, open_client: Callable[..., TestClient], reading: threading.Event
 ) -> None:
     reading.set()
     client = open_client({"papers": address})  # type: ignore[dict-item]
@@ -95,7 +95,7 @@ def test_commits_are_followed_and_a_replaced_index_is_read_in_a_thread_again(
     store: Any = open_store(address)
     remove_index(store.engine)
     store.close()
-    with Index.create(address, model=encoder) as index:
+    with Index.create(address, model=make_encoder(name="multilingual-e5-small")) as index:
         index.add([Document("other", "Another moon.")])
     assert search(client, "words").status_code == 503
     reading.set()
