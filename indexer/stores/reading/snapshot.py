@@ -126,7 +126,7 @@ class Snapshot(DocumentReader, FieldReader, LedgerReader):
 
     def known_share(self, question: str) -> float:
         """Return the share of a question's words that some text has, without stop words; 1 if the question has none."""
-        return self._view.words().known_share(question)
+        return self._open_words().known_share(question)
 
     def first_passages(self, k: int, where: Where | None, sort: Sort) -> tuple[dict[int, int], int]:
         """Return the first passage of each of the k first documents in an order with the number of documents that it
