@@ -24,7 +24,7 @@ from benchmarks.quality import collections
 from indexer import Document, Index, load_encoder
 from indexer.calibration.bm25 import Bm25
 from indexer.calibration.cosines import CosineStatistics
-from indexer.calibration.probe import probe
+from indexer.calibration.probe import ask, compare
 from indexer.calibration.sample import DRAWN_PASSAGES, sample_by_content
 from indexer.encoders import Encoder
 from indexer.languages.detect import languages_of
@@ -165,7 +165,8 @@ def read_legs(collection: Path, encoder: Encoder) -> Legs:
         analysis = stored_analysis(language)
         with store.snapshot() as snapshot:
             statistics = CosineStatistics.from_sample(snapshot.sample(DRAWN_PASSAGES).vectors)
-            probed = probe(*sample_by_content(snapshot), encoder, analysis.stems)
+            passages, rows = sample_by_content(snapshot)
+            probed = compare(ask(passages, rows, encoder), passages, analysis.stems)
         store.close()
     bm25 = Bm25([analysis.stems(f"{item.document.title} {item.document.text}") for item in stored])
     vectors = np.concatenate([item.vectors for item in stored if item.vectors is not None])

@@ -16,7 +16,7 @@ from indexer.calibration.questions import UNRELATED_QUESTIONS
 from indexer.calibration.sample import DRAWN_PASSAGES, sample_by_content
 from indexer.encoders import Encoder, steady
 from indexer.languages.models import reads_many_languages
-from indexer.settings import Calibration, Probed
+from indexer.settings import Calibration
 from indexer.stores.reading.snapshot import Snapshot
 from indexer.stores.reading.store import Store
 from indexer.stores.words.analysis import stored_analysis
@@ -52,7 +52,7 @@ def renew(store: Store, encoder: Encoder, *, growth: float = 1.25) -> None:
             pseudo = ask(sample, vectors, steady(encoder))
             calibration = measure_background(snapshot, encoder, pseudo)
             analysis = stored_analysis(snapshot.settings.language)
-        probed = Probed() if pseudo is None else compare(pseudo, sample, analysis.stems)
+        probed = compare(pseudo, sample, analysis.stems)
         writer.change(lambda settings: replace(settings, probed=probed, calibration=calibration))
 
 

@@ -28,25 +28,6 @@ MAX_PSEUDO_QUESTIONS = 200
 """Maximum pseudo-questions of one measurement. Embedding one with its answer takes about 10 ms."""
 
 
-def probe(
-    passages: Sequence[Passage], vectors: Vector, encoder: Encoder, terms: Callable[[str], Sequence[str]]
-) -> Probed:
-    """Ask pseudo-questions of a sample of an index.
-
-    Args:
-        passages: the sample, such as the result of `sample_by_content`. The questions come from its first passages, and
-            all of its passages compete with the answers.
-        vectors: vectors of these passages: unit rows (passages, dimensions).
-        encoder: embeds questions and answers.
-        terms: returns the terms of a text, as the word index has them.
-
-    Returns:
-        An empty result if fewer than MIN_PSEUDO_QUESTIONS questions can be made.
-    """
-    asked = ask(passages, vectors, encoder)
-    return Probed() if asked is None else compare(asked, passages, terms)
-
-
 @dataclass(frozen=True, slots=True)
 class AskedPseudoQuestions:
     """Pseudo-questions with their cosines.
@@ -73,8 +54,17 @@ class AskedPseudoQuestions:
 
 
 def ask(passages: Sequence[Passage], vectors: Vector, encoder: Encoder) -> AskedPseudoQuestions | None:
-    """Embed the pseudo-questions of a sample; None if fewer than MIN_PSEUDO_QUESTIONS can be made. For the arguments,
-    see `probe`."""
+    """Ask pseudo-questions of a sample of an index.
+
+    Args:
+        passages: the sample, such as the result of `sample_by_content`. The questions come from its first passages, and
+            all of its passages compete with the answers.
+        vectors: vectors of these passages: unit rows (passages, dimensions).
+        encoder: embeds questions and answers.
+
+    Returns:
+        None if fewer than MIN_PSEUDO_QUESTIONS questions can be made.
+    """
     drawn = list(pseudo_questions(passages))
     questions_read = of_role(encoder, "query").offsets([one.question for one in drawn])
     answers_read = encoder.offsets([one.answer for one in drawn])
@@ -90,8 +80,17 @@ def ask(passages: Sequence[Passage], vectors: Vector, encoder: Encoder) -> Asked
     return AskedPseudoQuestions(asked, questions, (questions * answers).sum(axis=1), questions @ vectors.T, rivals)
 
 
-def compare(pseudo: AskedPseudoQuestions, passages: Sequence[Passage], terms: Callable[[str], Sequence[str]]) -> Probed:
-    """Return how well vectors and words find the answers to pseudo-questions of these passages."""
+def compare(
+    pseudo: AskedPseudoQuestions | None, passages: Sequence[Passage], terms: Callable[[str], Sequence[str]]
+) -> Probed:
+    """Return how well vectors and words find the answers to pseudo-questions of a sample.
+
+    Args:
+        pseudo: the result of `ask` for these passages.
+        terms: returns the terms of a text, as the word index has them.
+    """
+    if pseudo is None:
+        return Probed()
     dense = _mean_reciprocal_rank(pseudo.answers, pseudo.passages, pseudo.rivals)
     bm25 = Bm25([terms(_with_heading(passage, _visible(passage))) for passage in passages])
     question_terms = [terms(one.question) for one in pseudo.asked]

@@ -89,7 +89,7 @@ def find_model(
                 "; if the model of an index has moved, give its new path with likewise index INDEX SOURCE --model PATH",
             )
         )
-    return _with_weights(_from_hub(_lasting(name), instead), name)
+    return _with_weights(_from_hub(lasting_name(name, fingerprint), instead), name)
 
 
 def lasting_name(name: str, fingerprint: str = "") -> str:
@@ -101,10 +101,8 @@ def lasting_name(name: str, fingerprint: str = "") -> str:
     """
     if name.removeprefix(PUBLISHER) == DEFAULT_MODEL:
         return name
-    return MULTILINGUAL_MODEL if _is_four_bit(name, fingerprint) else _lasting(name)
-
-
-def _lasting(name: str) -> str:
+    if _is_four_bit(name, fingerprint):
+        return MULTILINGUAL_MODEL
     folder = Path(name).expanduser()
     if folder.is_dir():
         return str(folder.absolute())

@@ -69,6 +69,7 @@ class Tokenizer:
         """
         self._source = json
         self._pieces = pieces
+        self._batch_characters = _BLOCK_CHARACTERS if pieces is None else _TABLE_CHARACTERS
         self.max_tokens = max_tokens
         self.special_tokens = special_tokens
         self._prompts: dict[Role, str] = {"query": query_prompt, "document": document_prompt}
@@ -79,11 +80,6 @@ class Tokenizer:
                     f"the {role} prompt and special tokens take {taken} tokens of {max_tokens}: "
                     "raise max_tokens or shorten the prompt"
                 )
-
-    @property
-    def _together(self) -> int:
-        """Maximum characters that are read at once."""
-        return _BLOCK_CHARACTERS if self._pieces is None else _TABLE_CHARACTERS
 
     @cached_property
     def json(self) -> str:
@@ -127,7 +123,7 @@ class Tokenizer:
         """Return where the tokens of each text begin and end: (tokens, 2) in code points; see `Encoder.offsets`."""
         parts: list[list[NDArray[np.int32]]] = [[] for _ in texts]
         all_blocks = ((number, *block) for number, text in enumerate(texts) for block in _blocks(text))
-        for group in _grouped(all_blocks, lambda block: block[2] - block[1], self._together):
+        for group in _grouped(all_blocks, lambda block: block[2] - block[1], self._batch_characters):
             blocks = [texts[number][start:end] for number, start, end in group]
             with _no_panic():
                 encodings = self._reader(blocks)[0].encode_batch(blocks, add_special_tokens=False)
@@ -150,7 +146,7 @@ class Tokenizer:
         before, after = self.around
         room = self.max_tokens - len(before) - len(after)
         rows: list[Ids] = []
-        for group in _grouped((prompt + text for text in texts), len, self._together):
+        for group in _grouped((prompt + text for text in texts), len, self._batch_characters):
             for row in self._ids(group):
                 if len(row) > room:
                     if not truncate:

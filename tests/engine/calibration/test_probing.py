@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from indexer.calibration.probe import MAX_PSEUDO_QUESTIONS, probe
+from indexer.calibration.probe import MAX_PSEUDO_QUESTIONS, ask, compare
 from indexer.settings import MIN_PSEUDO_QUESTIONS, Probed
 from indexer.stores.port import Passage
 from search.ranking.fusion import probed_words_bias, words_weight
@@ -39,7 +39,7 @@ def same(text: str) -> list[str]:
 
 def asked(encoder: Any, passages: list[Passage], terms: Callable[[str], Sequence[str]] = split) -> Probed:
     vectors = encoder.encode([p.text for p in passages], truncate=True)
-    return probe(passages, vectors, encoder, terms)
+    return compare(ask(passages, vectors, encoder), passages, terms)
 
 
 def test_both_legs_find_what_both_can_find(encoder: Any) -> None:
@@ -71,7 +71,7 @@ def test_the_sentence_is_taken_out_of_its_passage_and_of_its_title_nothing(encod
     titled = [dataclasses.replace(p, title="Title", heading="Head > Line" if p.id % 2 else "") for p in collection()]
     vectors = encoder.encode([p.text for p in titled], truncate=True)
     encoder.seen.clear()
-    probe(titled, vectors, encoder, split)
+    ask(titled, vectors, encoder)
     questions, answers = encoder.seen[:60], encoder.seen[60:]
     for question, answer in zip(questions, answers, strict=True):
         assert question.startswith(("Here ", "There "))
@@ -93,7 +93,7 @@ def test_a_collection_of_single_sentences_says_nothing(encoder: Any) -> None:
     short = [passage(n, f"Only {word} here") for n, word in enumerate(SUBJECTS)]
     assert asked(encoder, short) == Probed()
     assert asked(encoder, collection()[: MIN_PSEUDO_QUESTIONS - 1]) == Probed()
-    assert probe([], np.empty((0, encoder.dimensions), np.float32), encoder, split) == Probed()
+    assert ask([], np.empty((0, encoder.dimensions), np.float32), encoder) is None
     assert probed_words_bias(Probed()) == 0
 
 
@@ -101,7 +101,8 @@ def test_the_work_is_bounded(encoder: Any) -> None:
     many = [passage(n, f"Here s{n} s{n}b s{n}c. There s{n}c s{n}b s{n}.") for n in range(MAX_PSEUDO_QUESTIONS + 50)]
     vectors = encoder.encode([p.text for p in many], truncate=True)
     encoder.seen.clear()
-    assert probe(many, vectors, encoder, split).questions == MAX_PSEUDO_QUESTIONS
+    assert (pseudo := ask(many, vectors, encoder)) is not None
+    assert len(pseudo.asked) == MAX_PSEUDO_QUESTIONS
     assert len(encoder.seen) == 2 * MAX_PSEUDO_QUESTIONS
 
 
