@@ -55,9 +55,10 @@ def mapped_text(folder: Path, name: str, sums: dict[str, str]) -> Callable[[], s
         raise unusable_error(folder, error) from error
 
     def read() -> str:
-        if hashlib.sha256(content).hexdigest() != sums[name]:
+        data = content.tobytes()
+        if hashlib.sha256(data).hexdigest() != sums[name]:
             raise checksum_error(folder / name)
-        return content.tobytes().decode()
+        return data.decode()
 
     return read
 
