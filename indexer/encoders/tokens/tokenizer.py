@@ -74,8 +74,11 @@ class Tokenizer:
         self.special_tokens = special_tokens
         self._prompts: dict[Role, str] = {"query": query_prompt, "document": document_prompt}
         self.around = self._special_tokens() if special_tokens else ([], [])
-        for role in self._prompts:
-            if (taken := self.overhead(role)) >= max_tokens:
+        special = sum(map(len, self.around))
+        taken_by = zip(self._prompts, map(len, self._ids([query_prompt, document_prompt])), strict=True)
+        self._overheads: dict[Role, int] = {role: tokens + special for role, tokens in taken_by}
+        for role, taken in self._overheads.items():
+            if taken >= max_tokens:
                 raise ModelError(
                     f"the {role} prompt and special tokens take {taken} tokens of {max_tokens}: "
                     "raise max_tokens or shorten the prompt"
@@ -116,8 +119,7 @@ class Tokenizer:
 
     def overhead(self, role: Role = "document") -> int:
         """Return how many tokens special tokens and prompt add to every text of this role."""
-        (prompt,) = self._ids([self._prompts[role]])
-        return len(prompt) + sum(map(len, self.around))
+        return self._overheads[role]
 
     def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
         """Return where the tokens of each text begin and end: (tokens, 2) in code points; see `Encoder.offsets`."""
