@@ -133,6 +133,7 @@ def index_command(
     likewise index mine.index --dimensions 256 records-with-vectors.jsonl
     """
     # vectors: the options that VectorOptions takes under the same names.
+    from indexer.indexing.new_index import AUTO_MODEL
     from indexer.sources import ReadOptions, open_sources
     from indexer.sources.folders.source import STDIN
     from indexer.stores.addresses.open import holds_store
@@ -140,6 +141,7 @@ def index_command(
     from likewise.shell.indexing.runs import RunOptions, run_and_report
     from likewise.shell.indexing.vector_options import VectorOptions
 
+    chooses_again = rebuild and model == AUTO_MODEL
     model, language = options.unless_configured(path, model=model, language=language)
 
     read_options = ReadOptions(
@@ -157,7 +159,7 @@ def index_command(
     bare = [source.argument for source in opened if source.argument != "-" and not any(source.files())]
     if len(bare) == len(opened) and not prune:
         raise BadInput(f"{', '.join(bare)}: no file to read{' that --glob lets through' if glob else ''}")
-    vector_options = VectorOptions(model=model, language=language, **vectors)
+    vector_options = VectorOptions(model=model, language=language, chooses_again=chooses_again, **vectors)
     _refuse_together(vector_options, rebuild, stream)
     if prune and set(sources) == {STDIN}:
         warn("--prune does nothing with standard input, which is not a whole collection")

@@ -30,6 +30,8 @@ class VectorOptions(NewIndex):
     input_type: bool = False
     query_prompt: str | None = None
     document_prompt: str | None = None
+    chooses_again: bool = False
+    """Whether the texts of a rebuilt index choose its model, although it has one."""
 
     @property
     def names_model(self) -> bool:
@@ -67,7 +69,7 @@ class VectorOptions(NewIndex):
         if overlap is None and settings and tokens is None:
             overlap = settings.overlap
         stored = like.recipe if like is not None else None
-        is_open = like is None or like.settings.model_open is not None
+        is_open = like is None or self.chooses_again or like.settings.model_open is not None
         if is_open and not self._changes_recipe and self.dimensions is None:
             return settings_of_new(AUTO_MODEL, replace(self, language=language), cache, texts())
         model: Recipe | RecipeSpec = self._spec(stored)

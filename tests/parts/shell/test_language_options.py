@@ -128,6 +128,10 @@ def test_a_model_that_is_named_is_not_chosen(
         folder = f"{options[0]}.index"
         assert "model" not in two_models("index", f"./{folder}", "-", *options, "--json", stdin=records).json
         two_models("info", f"./{folder}", "--json").reported(0, model=MINILM, model_reason="")
+    (tmp_path / "a.jsonl").write_text(records)
+    for options, model in ((["--rebuild"], MINILM), (["--rebuild", "--model", "auto"], E5)):
+        two_models("index", "./--model.index", "a.jsonl", *options)
+        two_models("info", "./--model.index", "--json").reported(0, model=model)
     for value, model in (("auto", E5), (MINILM, MINILM)):
         (tmp_path / ".likewise.toml").write_text(f'model = "{value}"\n')
         two_models("index", f"{model}.index", "-", stdin=records)
