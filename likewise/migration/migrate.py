@@ -11,16 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from math import prod
 from pathlib import Path
 from shlex import quote
 from types import MappingProxyType
 
-from safetensors import safe_open
-
 from indexer.encoders import Encoder
 from indexer.encoders.recipes.locate import find_model, weight_files
 from indexer.encoders.recipes.recipe import Recipe
+from indexer.encoders.torch.weights import bytes_in_16_bits
 from indexer.errors import BadInput, DiskFull, IndexDamaged, ModelError, NotAnIndex, RecipeMismatch, StorageError
 from indexer.indexing.core import IndexCore
 from indexer.settings import Settings
@@ -63,19 +61,11 @@ def _compiled_bytes(store: Store, recipe: Recipe) -> tuple[int, int]:
     old = sum(file.stat().st_size for file in compiled.rglob("*") if file.is_file())
     try:
         folder = None if recipe.remote else find_model(recipe.model, fingerprint=recipe.fingerprint)
-        new = 0 if folder is None else sum(map(_bytes_in_16_bits, weight_files(folder)))
+        new = 0 if folder is None else sum(map(bytes_in_16_bits, weight_files(folder)))
         new += 0 if folder is None else 2 * sum(file.stat().st_size for file in folder.glob("tokenizer.json"))
     except ModelError:  # an encoder of the caller's own
         new = 0
     return old, new
-
-
-def _bytes_in_16_bits(weights: Path) -> int:
-    """Return how many bytes a file of weights takes with two bytes per number."""
-    if weights.suffix != ".safetensors":
-        return weights.stat().st_size // 2  # They are in 32 bits nearly always.
-    with safe_open(weights, "np") as tensors:
-        return sum(2 * prod(tensors.get_slice(name).get_shape()) for name in tensors.keys())  # noqa: SIM118
 
 
 def _tokens(settings: Settings) -> int:

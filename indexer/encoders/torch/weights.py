@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,16 @@ def weight_shards(folder: Path) -> list[Path]:
         if names in ({whole}, set(index.values())):
             return files
     return []
+
+
+def bytes_in_16_bits(weights: Path) -> int:
+    """Return how many bytes a file of weights takes with two bytes per number."""
+    if weights.suffix != ".safetensors":
+        return weights.stat().st_size // 2  # They are in 32 bits nearly always.
+    from safetensors import safe_open
+
+    with safe_open(weights, "np") as tensors:
+        return sum(2 * prod(tensors.get_slice(name).get_shape()) for name in tensors.keys())  # noqa: SIM118
 
 
 def load_weights(folder: Path) -> dict[str, torch.Tensor]:

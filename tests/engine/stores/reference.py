@@ -314,6 +314,10 @@ class ReferenceSnapshot:
         stored = sorted(self._state.documents.items(), key=lambda item: item[1].id)
         return [uri for uri, document in stored if document.id in allowed]
 
+    @property
+    def has_words(self) -> bool:
+        return True
+
     def corrected(self, question: str) -> str:
         return ""  # what is similar is not settled by the interface
 

@@ -21,6 +21,7 @@ from word_encoder import WordEncoder
 
 from indexer import Document, Index
 from indexer.encoders import registry
+from indexer.encoders.torch.weights import bytes_in_16_bits
 from indexer.errors import (
     BadInput,
     IndexDamaged,
@@ -50,7 +51,6 @@ from indexer.stores.port import Batch, LedgerRow, SideSlot
 from indexer.stores.reading.store import Store
 from likewise.migration.follow import Followed
 from likewise.migration.migrate import (
-    _bytes_in_16_bits,
     back,
     build,
     drop,
@@ -538,10 +538,10 @@ def test_the_disk_that_is_needed() -> None:
 def test_a_compiled_encoder_has_its_weights_in_16_bits(tmp_path: Path) -> None:
     weights = tmp_path / "model.safetensors"
     save_file({"half": np.zeros((30, 50), np.float16), "whole": np.zeros(70, np.float32)}, weights)
-    assert _bytes_in_16_bits(weights) == 2 * (30 * 50 + 70)
+    assert bytes_in_16_bits(weights) == 2 * (30 * 50 + 70)
     pickled = tmp_path / "pytorch_model.bin"
     pickled.write_bytes(bytes(600))
-    assert _bytes_in_16_bits(pickled) == 300
+    assert bytes_in_16_bits(pickled) == 300
 
 
 def settings_of(dimensions: int, tokens: int) -> Any:
