@@ -10,10 +10,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-import numpy as np
-
 from indexer.calibration.cosines import CosineStatistics
-from indexer.calibration.sample import DRAWN_PASSAGES
 from indexer.deadline import NEVER, Deadline
 from indexer.encoders import Encoder
 from indexer.errors import BadInput
@@ -77,10 +74,7 @@ class _Kept:
         """Return statistics of the index's cosines. They are kept until its passages change in number by a tenth."""
         history, passages, kept = snapshot.history, snapshot.passages, self._statistics
         if kept is None or kept[0] != history or abs(passages - kept[1]) > kept[1] / 10:
-            rows = snapshot.sample(DRAWN_PASSAGES).vectors
-            if not len(rows):
-                rows = np.zeros((1, snapshot.settings.dimensions), np.float32)
-            self._statistics = kept = (history, passages, CosineStatistics.from_sample(rows))
+            self._statistics = kept = (history, passages, CosineStatistics.of_index(snapshot))
         return kept[2]
 
 

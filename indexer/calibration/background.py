@@ -13,7 +13,7 @@ import numpy as np
 from indexer.calibration.cosines import CosineStatistics
 from indexer.calibration.probe import AskedPseudoQuestions, ask, compare
 from indexer.calibration.questions import UNRELATED_QUESTIONS
-from indexer.calibration.sample import DRAWN_PASSAGES, sample_by_content
+from indexer.calibration.sample import sample_by_content
 from indexer.encoders import Encoder, steady
 from indexer.languages.models import reads_many_languages
 from indexer.settings import Calibration
@@ -69,7 +69,7 @@ def measure_background(snapshot: Snapshot, encoder: Encoder, pseudo: AskedPseudo
     best = np.array([snapshot.dense(question, 1).scores[0] for question in questions])
     margin = None
     if reads_many_languages(snapshot.settings.recipe):
-        statistics = CosineStatistics.from_sample(snapshot.sample(DRAWN_PASSAGES).vectors)
+        statistics = CosineStatistics.of_index(snapshot)
         percentile = MARGIN_PERCENTILE if pseudo else UNPROVEN_MARGIN_PERCENTILE
         margin = float(np.percentile(best - [statistics.level(question) for question in questions], percentile))
         if pseudo:

@@ -10,7 +10,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from indexer.calibration.sample import DRAWN_PASSAGES
 from indexer.records import Vector
+from indexer.stores.reading.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,12 @@ class CosineStatistics:
         return cls(mean, centred.T @ centred / len(vectors))
 
     @classmethod
+    def of_index(cls, snapshot: Snapshot) -> Self:
+        """Return the statistics of a sample of an index, which may be empty."""
+        rows = snapshot.sample(DRAWN_PASSAGES).vectors
+        return cls.from_sample(rows if len(rows) else np.zeros((1, snapshot.settings.dimensions), np.float32))
+
+    @classmethod
     def pooled(cls, parts: Sequence[tuple[Self, int]]) -> Self:
         """Return the statistics of several collections together, each given with the number of its passages."""
         total = sum(passages for _, passages in parts)
@@ -47,9 +55,14 @@ class CosineStatistics:
 
     def z_scores(self, question: Vector, cosines: NDArray[np.floating]) -> NDArray[np.float64]:
         """Return cosines (n,) as standard deviations above the mean cosine of this question (dimensions,)."""
-        deviation = math.sqrt(max(float(question @ self.covariance @ question), 1e-6))
-        return (cosines.astype(np.float64) - float(question @ self.mean)) / deviation
+        mean, deviation = self._of(question)
+        return (cosines.astype(np.float64) - mean) / deviation
 
     def level(self, question: Vector) -> float:
         """Return the cosine two standard deviations above the mean of a question (dimensions,)."""
-        return float(question @ self.mean) + 2 * math.sqrt(max(float(question @ self.covariance @ question), 1e-6))
+        mean, deviation = self._of(question)
+        return mean + 2 * deviation
+
+    def _of(self, question: Vector) -> tuple[float, float]:
+        """Return the mean and the standard deviation of the cosines of a question (dimensions,)."""
+        return float(question @ self.mean), math.sqrt(max(float(question @ self.covariance @ question), 1e-6))

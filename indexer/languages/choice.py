@@ -29,10 +29,8 @@ def choose_model(texts: Sequence[str]) -> tuple[str, str] | None:
     places = [
         (text, max(len(text) - EXCERPT_CHARACTERS, 0) * n // (EXCERPTS - 1)) for text in drawn for n in range(EXCERPTS)
     ]
-    if not say_something(drawn):
-        return None
-    shares = languages_of([text[start : start + EXCERPT_CHARACTERS] for text, start in places], least=MIN_UNREAD_SHARE)
-    if not shares:
+    excerpts = [text[start : start + EXCERPT_CHARACTERS] for text, start in places]
+    if not say_something(drawn) or not (shares := languages_of(excerpts, least=MIN_UNREAD_SHARE)):
         return None
     if 1 - shares.get("en", 0.0) < MIN_UNREAD_SHARE:
         return DEFAULT_MODEL, "at least nine tenths of the texts are English"

@@ -59,13 +59,14 @@ def _compiled_bytes(store: Store, recipe: Recipe) -> tuple[int, int]:
     if Path(store.address) not in compiled.parents:  # in the user's cache, and another disk's affair
         return 0, 0
     old = sum(file.stat().st_size for file in compiled.rglob("*") if file.is_file())
+    if recipe.remote is not None:
+        return old, 0
     try:
-        folder = None if recipe.remote else find_model(recipe.model, fingerprint=recipe.fingerprint)
-        new = 0 if folder is None else sum(map(bytes_in_16_bits, weight_files(folder)))
-        new += 0 if folder is None else 2 * sum(file.stat().st_size for file in folder.glob("tokenizer.json"))
+        folder = find_model(recipe.model, fingerprint=recipe.fingerprint)
+        weights = sum(map(bytes_in_16_bits, weight_files(folder)))
     except ModelError:  # an encoder of the caller's own
-        new = 0
-    return old, new
+        return old, 0
+    return old, weights + 2 * sum(file.stat().st_size for file in folder.glob("tokenizer.json"))
 
 
 def _tokens(settings: Settings) -> int:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from indexer.errors import StorageError
@@ -25,6 +27,20 @@ def configuration_folder() -> Path:
 def state_folder() -> Path:
     """Return the folder for what is kept between two calls, such as the questions typed at the prompt."""
     return _folder("XDG_STATE_HOME", ".local/state", "Library/Application Support")
+
+
+@contextmanager
+def one_at_a_time(folder: Path) -> Iterator[None]:
+    """Let only one process, and one of its threads, make something in a folder of the cache; the others wait."""
+    import fcntl
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(lock, fcntl.LOCK_UN)
 
 
 def _folder(variable: str, on_linux: str, on_macos: str) -> Path:

@@ -5,7 +5,6 @@ Only the data file of the package is read. Its code is never imported.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import importlib.util
 import shutil
@@ -13,7 +12,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from indexer.encoders.machine.user_folders import cache_folder
+from indexer.encoders.machine.user_folders import cache_folder, one_at_a_time
 from indexer.encoders.recipes.conversion import write_folder
 from indexer.errors import ModelError, storage_error
 
@@ -51,9 +50,7 @@ def cached_folder(name: str, is_whole: Callable[[Path], bool]) -> Path | None:
         return None
     data = _published(source)
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with (folder.parent / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with one_at_a_time(folder.parent):
             if not is_whole(folder):  # Another process may have been first.
                 # No other process converts now, so every draft is of a process that was killed.
                 for draft in folder.parent.glob(f".{name}-*"):

@@ -6,14 +6,13 @@ that gives other vectors is never used.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from indexer.encoders.machine.hardware import FLOAT32_ARCHITECTURES, Precision
+from indexer.encoders.machine.user_folders import one_at_a_time
 from indexer.encoders.openvino import files
 from indexer.encoders.openvino.encoder import CompiledEncoder, remove_prepared
 from indexer.encoders.openvino.kept import kept_folder
@@ -126,27 +125,13 @@ def compile_in_cache(encoder: Encoder, precision: Precision = "auto") -> Path:
     """
     folder = kept_folder(encoder.recipe, precision)
     if not folder.is_dir() or files.damage(folder):
-        with _one_at_a_time(folder.parent):
+        with one_at_a_time(folder.parent):
             if not folder.is_dir() or files.damage(folder):  # Another process may have been first.
                 # No other process compiles here now, so every draft is of a process that was killed.
                 for draft in folder.parent.glob(".*-*"):
                     shutil.rmtree(draft, ignore_errors=True)
                 compile_encoder(encoder, folder, precision)
     return folder
-
-
-@contextlib.contextmanager
-def _one_at_a_time(folder: Path) -> Iterator[None]:
-    """Let only one process, and one of its threads, compile into `folder`; the others wait."""
-    import fcntl
-
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        try:
-            yield
-        finally:
-            fcntl.flock(lock, fcntl.LOCK_UN)
 
 
 def _lowest_cosine(encoder: Encoder, compiled: CompiledEncoder) -> float:
