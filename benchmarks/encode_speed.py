@@ -2,6 +2,7 @@
 
     python -m benchmarks.encode_speed [--texts 512] [--repeats 5] [--profile] [--compile]
     python -m benchmarks.encode_speed --models [NAME ...] [--calls 32 6] [--cpu]
+    python -m benchmarks.encode_speed --rule
     python -m benchmarks.encode_speed --pairs [NAME ...] [--calls 32 10] [--cpu]
 
 Real text (SciFact titles and abstracts cut at 256 tokens, from $LIKEWISE_EVAL_DATA), the default model, the same
@@ -12,17 +13,21 @@ for their titles, and the number of texts after which OpenVINO has repaid compil
 calls of 32 and of 6 passages (--calls) for the architectures of REAL_SIZES with random weights: both runtimes of
 likewise beside sentence-transformers, and, for what likewise computes itself, the path through transformers with the
 same batches. --pairs prints the pairs per second of cross-encoders: one question with as many passages as a call has.
-With --cpu it is CPU seconds with one thread, which other programs disturb less.
+With --cpu it is CPU seconds with one thread, which other programs disturb less. --rule prints the table of
+runtime_rule.py, with how many times as fast OpenVINO is as torch on this machine's kind of CPU, for texts of each
+length, 6 and 512 in a call, each the best of seven rounds in turn. Figures with ATEN_CPU_CAPABILITY=avx2, which torch
+obeys, are marked as limited.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,15 +38,18 @@ from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from indexer.encoders import cross_encoder
 from indexer.encoders.load import load_encoder
+from indexer.encoders.machine.hardware import cpu_features
 from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.recipes.locate import DEFAULT_MODEL, find_model
+from indexer.encoders.recipes.port import Encoder
 from indexer.encoders.torch.automodel import AutoModel
 from indexer.encoders.torch.cross_encoder import CrossEncoderScorer
 from indexer.encoders.torch.encoder import TorchEncoder
 from likewise.speed.compilation.export import compile_encoder, compile_in_cache
-from likewise.speed.runtime_rule import choose_runtime
+from likewise.speed.runtime_rule import KINDS, choose_runtime, kind_of
 
 LAYERS, HIDDEN, INNER = 6, 384, 1536
+RULE_TOKENS, RULE_TEXTS = (20, 60, 120, 240), (6, 512)
 CEILING = 2048  # rows, columns and depth of the matrix product
 
 
@@ -51,6 +59,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--rule", action="store_true")
     parser.add_argument("--models", nargs="*", choices=REAL_SIZES, metavar="NAME")
     parser.add_argument("--pairs", nargs="*", choices=REAL_SIZES, metavar="NAME")
     parser.add_argument("--calls", nargs="+", type=int, metavar="TEXTS")
@@ -65,6 +74,8 @@ def main() -> None:
         return _pairs(models, calls, arguments.repeats, cpu=arguments.cpu)
     if arguments.compile:
         return _compiling(arguments.texts, arguments.repeats)
+    if arguments.rule:
+        return _rule()
     texts = _texts(arguments.texts)
     fast = load_encoder(DEFAULT_MODEL, runtime="torch")
     assert isinstance(fast, TorchEncoder)
@@ -119,6 +130,35 @@ def _compiling(count: int, repeats: int) -> None:
         print(f"{len(texts)} {kind} of {tokens:.0f} tokens: {runs} s of CPU", end="; ")
         saved = (seconds["torch"] - seconds["OpenVINO"]) / len(texts)
         print(f"compiling is repaid after {cost / saved:,.0f}" if saved > 0 else "OpenVINO never repays compiling")
+
+
+def _rule() -> None:
+    """Print the runtime that the rule chooses for each kind of CPU, with how much OpenVINO gains on this machine's."""
+    fast = load_encoder(DEFAULT_MODEL, runtime="torch")
+    assert isinstance(fast, TorchEncoder)
+    compiled = CompiledEncoder.open(compile_in_cache(fast), threads=_threads())
+    limited = os.environ.get("ATEN_CPU_CAPABILITY") == "avx2"
+    own = kind_of("avx2" if limited else cpu_features())
+    abstracts = [(text, ends) for text in _texts(1000) if len(ends := fast.offsets([text])[0]) >= max(RULE_TOKENS)]
+    print(f"{_threads()} threads; how many times as fast OpenVINO is as torch\n")
+    print(f"| CPUs with | the rule | texts | {' | '.join(f'{tokens} tokens' for tokens in RULE_TOKENS)} |")
+    print("|" + " --- |" * (3 + len(RULE_TOKENS)))
+    for kind in KINDS:
+        if kind != own:
+            print(f"| {kind.name} | {kind.runtime} | | not measured" + " |" * len(RULE_TOKENS))
+            continue
+        for count in RULE_TEXTS:
+            calls = [[text[: ends[tokens - 3][1]] for text, ends in abstracts[:count]] for tokens in RULE_TOKENS]
+            cells = [f"{_gained(fast, compiled, texts):.2f}" + limited * " (limited)" for texts in calls]
+            print(f"| {kind.name} | {kind.runtime} | {count} | {' | '.join(cells)} |", flush=True)
+
+
+def _gained(fast: Encoder, compiled: Encoder, texts: list[str]) -> float:
+    """Return how many times as fast the compiled encoder is, by the best of seven rounds in turn."""
+    seconds = _in_turns(
+        {"torch": partial(fast.encode, texts), "OpenVINO": partial(compiled.encode, texts)}, 7, pick=min
+    )
+    return seconds["torch"] / seconds["OpenVINO"]
 
 
 def _clock(*, cpu: bool) -> Callable[[], float]:
@@ -218,9 +258,12 @@ def _contenders(texts: list[str], fast: TorchEncoder) -> dict[str, Callable[[], 
 
 
 def _in_turns(
-    contenders: dict[str, Callable[[], Any]], repeats: int, clock: Callable[[], float] = time.perf_counter
+    contenders: Mapping[str, Callable[[], Any]],
+    repeats: int,
+    clock: Callable[[], float] = time.perf_counter,
+    pick: Callable[[list[float]], float] = statistics.median,
 ) -> dict[str, float]:
-    """Median seconds of each by a clock, after one run to warm up."""
+    """Median seconds of each by a clock, or another pick of them, after one run to warm up."""
     for run in contenders.values():
         run()
     taken: dict[str, list[float]] = {name: [] for name in contenders}
@@ -229,7 +272,7 @@ def _in_turns(
             start = clock()
             run()
             taken[name].append(clock() - start)
-    return {name: statistics.median(times) for name, times in taken.items()}
+    return {name: pick(times) for name, times in taken.items()}
 
 
 def _operations(tokens: int) -> int:

@@ -6,6 +6,7 @@ documents.py follows the rule; `likewise doctor` prints the choice and the reaso
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from indexer.encoders.machine.hardware import Precision, cpu_features
 from indexer.encoders.machine.runtime import RUNTIME_VARIABLE, RuntimeName, named_runtime
@@ -25,6 +26,25 @@ REPAYING_KEPT_TEXTS = 100
 """Number of texts after which OpenVINO has repaid opening a model that is already compiled in the user's cache folder,
 as every index leaves it there. Opening takes 0.1 to 0.2 s of CPU, so 50 of the passages above repay it.
 """
+
+
+class Kind(NamedTuple):
+    """A kind of CPU, and the runtime that is the quickest there (python -m benchmarks.encode_speed --rule)."""
+
+    name: str
+    feature: str
+    runtime: RuntimeName
+
+
+KINDS = (
+    Kind("AMX for bfloat16", "amx_bf16", "torch"),
+    Kind("AVX512 for bfloat16", "avx512_bf16", "openvino"),
+    Kind("AVX512", "avx512f", "openvino"),
+    Kind("AVX2 with VNNI", "avx_vnni", "openvino"),
+    Kind("AVX2 alone", "avx2", "torch"),
+    Kind("ARM, or instructions that are not known", "", "openvino"),
+)
+"""The first kind whose feature a CPU has decides. docs/speed.md says which kinds have been measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +76,15 @@ def choose_runtime(precision: Precision, device: str) -> Choice:
         return Choice(named, f"{RUNTIME_VARIABLE} names it")
     if precision != "auto":
         return Choice("torch", f"the caller has named the precision {precision}")
-    if "amx_bf16" in cpu_features().split():
-        return Choice("torch", "this CPU has AMX for bfloat16")
-    first = f"{REPAYING_TEXTS:,} texts, or {REPAYING_KEPT_TEXTS} if the model is compiled"
-    return Choice("openvino", f"this CPU has no AMX for bfloat16; torch embeds a run's first {first}")
+    kind = kind_of(cpu_features())
+    reason = f"the rule for CPUs with {kind.name}"
+    if kind.runtime == "openvino":
+        reason += (
+            f"; torch embeds a run's first {REPAYING_TEXTS:,} texts, or {REPAYING_KEPT_TEXTS} if the model is compiled"
+        )
+    return Choice(kind.runtime, reason)
+
+
+def kind_of(features: str) -> Kind:
+    """Return the kind of a CPU with these features, as `cpu_features` returns them."""
+    return next(kind for kind in KINDS if kind.feature in ["", *features.split()])

@@ -103,17 +103,20 @@ def openvino(user: None, monkeypatch: pytest.MonkeyPatch) -> MadeUp:
 @pytest.mark.parametrize(
     ("features", "named", "precision", "device", "chosen", "reason"),
     [
-        (AMX, "", "auto", "cpu", "torch", "this CPU has AMX for bfloat16"),
+        (AMX, "", "auto", "cpu", "torch", "the rule for CPUs with AMX for bfloat16"),
         (
             NO_AMX,
             "",
             "auto",
             "cpu",
             "openvino",
-            "this CPU has no AMX for bfloat16; torch embeds a run's first 2,000",
+            "the rule for CPUs with AVX512 for bfloat16; torch embeds a run's first 2,000",
         ),
-        ("amx_int8", "auto", "auto", "cpu", "openvino", "this CPU has no AMX for bfloat16"),
-        ("", "", "auto", "cpu", "openvino", "this CPU has no AMX for bfloat16"),
+        ("avx2 avx512f avx512_vnni", "auto", "auto", "cpu", "openvino", "the rule for CPUs with AVX512; torch embeds"),
+        ("avx2 avx_vnni", "", "auto", "cpu", "openvino", "the rule for CPUs with AVX2 with VNNI; torch embeds"),
+        ("avx2", "", "auto", "cpu", "torch", "the rule for CPUs with AVX2 alone"),
+        ("asimd bf16 sve", "", "auto", "cpu", "openvino", "the rule for CPUs with ARM"),
+        ("", "", "auto", "cpu", "openvino", "the rule for CPUs with ARM, or instructions that are not known"),
         (NO_AMX, "", "auto", "cuda:0", "torch", "the device is cuda:0"),
         (NO_AMX, "", "float32", "cpu", "torch", "the caller has named the precision float32"),
         (NO_AMX, "", "bfloat16", "cpu", "torch", "the caller has named the precision bfloat16"),
@@ -322,7 +325,10 @@ def test_an_index_mixes_vectors_of_both_runtimes_and_doctor_says_which_one_is_us
         encoder.encode([*TEXTS, "river " * 70])
     assert (caught.value.index, caught.value.limit) == (64, 64)
     assert caught.value.tokens > 64
-    why = "this CPU has no AMX for bfloat16; torch embeds a run's first 2,000 texts, or 100 if the model is compiled"
+    why = (
+        "the rule for CPUs with AVX512 for bfloat16; torch embeds a run's first 2,000 texts, "
+        "or 100 if the model is compiled"
+    )
     assert f"runtime    openvino: {why}\n" in likewise("doctor", tmp_path / "x.index").out
     monkeypatch.setenv("LIKEWISE_RUNTIME", "torch")
     assert "runtime    torch: LIKEWISE_RUNTIME names it\n" in likewise("doctor", tmp_path / "x.index").out
