@@ -7,16 +7,16 @@
 
 Real text (SciFact titles and abstracts cut at 256 tokens, from $LIKEWISE_EVAL_DATA), the default model, the same
 threads for everybody, repeats taken in turn, medians. Beside the ratio it prints the fraction reached of this
-machine's bfloat16 matrix product, measured in the same run, and with --profile where the time goes. --compile prints
-only the CPU seconds of compiling the model for OpenVINO and of both runtimes, with one thread each, for passages and
-for their titles, and the number of texts after which OpenVINO has repaid compiling. --models prints the wall time of
-calls of 32 and of 6 passages (--calls) for the architectures of REAL_SIZES with random weights: both runtimes of
-likewise beside sentence-transformers, and, for what likewise computes itself, the path through transformers with the
-same batches. --pairs prints the pairs per second of cross-encoders: one question with as many passages as a call has.
-With --cpu it is CPU seconds with one thread, which other programs disturb less. --rule prints the table of
-runtime_rule.py, with how many times as fast OpenVINO is as torch on this machine's kind of CPU, for texts of each
-length, 6 and 512 in a call, each the best of seven rounds in turn. Figures with ATEN_CPU_CAPABILITY=avx2, which torch
-obeys, are marked as limited.
+machine's matrix product in the precision of `auto`, measured in the same run, and with --profile where the time goes.
+--compile prints only the CPU seconds of compiling the model for OpenVINO and of both runtimes, with one thread each,
+for passages and for their titles, and the number of texts after which OpenVINO has repaid compiling. --models prints
+the wall time of calls of 32 and of 6 passages (--calls) for the architectures of REAL_SIZES with random weights: both
+runtimes of likewise beside sentence-transformers, and, for what likewise computes itself, the path through
+transformers with the same batches. --pairs prints the pairs per second of cross-encoders: one question with as many
+passages as a call has. With --cpu it is CPU seconds with one thread, which other programs disturb less. --rule prints
+the table of runtime_rule.py, with how many times as fast OpenVINO is as torch on this machine's kind of CPU, for texts
+of each length, 6 and 512 in a call, each the best of seven rounds in turn. Figures with ATEN_CPU_CAPABILITY=avx2,
+which torch obeys, are marked as limited.
 """
 
 from __future__ import annotations
@@ -86,19 +86,19 @@ def main() -> None:
     print(f"{len(texts)} texts, {statistics.mean(lengths):.0f} tokens each, {_threads()} threads")
     print(f"{'':34}{'texts/s':>9}{'tokens/s':>10}{'ratio':>7}{'of ceiling':>12}{'min cosine':>12}")
     exact = load_encoder(DEFAULT_MODEL, runtime="torch", precision="float32").encode(texts, truncate=True)
-    ceiling = 2 * CEILING**3 / seconds["bfloat16 product"]
+    ceiling = 2 * CEILING**3 / seconds["product"]
     for name, run in contenders.items():
-        if name == "bfloat16 product":
+        if name == "product":
             continue
         cosine = float((exact * run()).sum(axis=1).min())
-        reached = sum(map(_operations, lengths)) / seconds[name] / ceiling
+        reached = sum(map(operations, lengths)) / seconds[name] / ceiling
         print(
             f"{name:34}{len(texts) / seconds[name]:9.1f}{sum(lengths) / seconds[name]:10.0f}"
             f"{seconds[reference] / seconds[name]:7.2f}{reached:12.1%}{cosine:12.5f}"
         )
     print(
-        f"bfloat16 product of this machine: {ceiling / 1e12:.2f} TFLOP/s; {_tokenising(fast, texts):.1%} of "
-        f"likewise's time is the tokenizer"
+        f"product of this machine in {dtype_name(fast)}: {ceiling / 1e12:.2f} TFLOP/s; "
+        f"{_tokenising(fast, texts):.1%} of likewise's time is the tokenizer"
     )
     choice = choose_runtime("auto", fast.device)
     print(f"the rule chooses {choice.name}: {choice.reason}")
@@ -240,21 +240,20 @@ def _contenders(texts: list[str], fast: TorchEncoder) -> dict[str, Callable[[], 
     from sentence_transformers import SentenceTransformer
 
     folder = str(find_model(DEFAULT_MODEL))
-    plain = SentenceTransformer(folder, device="cpu")
-    half = SentenceTransformer(folder, device="cpu").to(torch.bfloat16)
-    compiled = load_encoder(DEFAULT_MODEL, runtime="openvino")
-    exact = load_encoder(DEFAULT_MODEL, runtime="torch", precision="float32")
-    auto = load_encoder(DEFAULT_MODEL)
-    square = torch.randn(CEILING, CEILING, dtype=torch.bfloat16)
-    return {
-        "sentence-transformers float32": lambda: plain.encode(texts),
-        "sentence-transformers bfloat16": lambda: half.encode(texts),
-        "likewise, OpenVINO": lambda: compiled.encode(texts, truncate=True),
-        f"likewise, torch {fast.transformer.dtype}".replace("torch.", ""): lambda: fast.encode(texts, truncate=True),
-        "likewise, auto": lambda: auto.encode(texts, truncate=True),
-        "likewise, torch float32": lambda: exact.encode(texts, truncate=True),
-        "bfloat16 product": lambda: square @ square,
+    square = torch.randn(CEILING, CEILING, dtype=fast.transformer.dtype)
+    encoders = {
+        "likewise, OpenVINO": load_encoder(DEFAULT_MODEL, runtime="openvino"),
+        f"likewise, torch {dtype_name(fast)}": fast,
+        "likewise, auto": load_encoder(DEFAULT_MODEL),
+        "likewise, torch int8": load_encoder(DEFAULT_MODEL, precision="int8"),
     }
+    plain = {"sentence-transformers float32": SentenceTransformer(folder, device="cpu")}
+    if square.dtype == torch.bfloat16:  # Without hardware for it, it takes far longer than float32.
+        plain["sentence-transformers bfloat16"] = SentenceTransformer(folder, device="cpu").to(torch.bfloat16)
+        encoders["likewise, torch float32"] = load_encoder(DEFAULT_MODEL, runtime="torch", precision="float32")
+    ways: dict[str, Callable[[], Any]] = {name: partial(model.encode, texts) for name, model in plain.items()}
+    ways |= {name: partial(encoder.encode, texts, truncate=True) for name, encoder in encoders.items()}
+    return {**ways, "product": lambda: square @ square}
 
 
 def _in_turns(
@@ -275,7 +274,11 @@ def _in_turns(
     return {name: pick(times) for name, times in taken.items()}
 
 
-def _operations(tokens: int) -> int:
+def dtype_name(encoder: TorchEncoder) -> str:
+    return str(encoder.transformer.dtype).removeprefix("torch.")
+
+
+def operations(tokens: int) -> int:
     """Floating-point operations of one text: products of weights, and attention's two."""
     return LAYERS * (2 * tokens * (4 * HIDDEN * HIDDEN + 2 * HIDDEN * INNER) + 4 * tokens * tokens * HIDDEN)
 

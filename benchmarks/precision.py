@@ -1,11 +1,13 @@
 """How far bfloat16 turns the vectors of every architecture: the lowest cosine with float32 over PROBES.
 
 python -m benchmarks.precision [ARCHITECTURE...]
+python -m benchmarks.precision --int8 [FOLDER]
 python -m benchmarks.precision --orders CROSS-ENCODER QUESTIONS.jsonl
 
 FLOAT32_ARCHITECTURES of indexer/encoders/machine/hardware.py follows from it. The models have random weights. --orders
 compares the order that a cross-encoder gives the texts of each question with that of sentence-transformers in float32.
-Each line of the file has a "question", its "texts", and their "grades".
+Each line of the file has a "question", its "texts", and their "grades". --int8 compares int8 with float32 on the judged
+collections of a folder, or of $LIKEWISE_EVAL_DATA/data, with the default model and one vector for each document.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.architectures import ARCHITECTURES, make_folder
+from benchmarks.data import evaluation_data
+from benchmarks.quality import collections, encoder_alone
 from indexer.encoders import load_encoder
 from indexer.encoders.torch.cross_encoder import CrossEncoderScorer
 from indexer.errors import ModelError
@@ -38,6 +42,16 @@ def lowest_cosine(folder: Path) -> float | None:
     except ModelError:
         return None
     return float((exact * rounded).sum(1).min())
+
+
+def eight_bits(folder: Path) -> None:
+    """Print nDCG@10 in both precisions, and the lowest and the mean cosine between them."""
+    print("| collection | documents | float32 | int8 | lowest cosine | mean cosine |\n|" + " --- |" * 6)
+    for collection in collections(folder):
+        (exact, whole), (rounded, vectors) = (encoder_alone(collection, name) for name in ("float32", "int8"))
+        cosines = (whole * vectors).sum(1)
+        cells = f"{len(cosines)} | {exact:.4f} | {rounded:.4f} | {cosines.min():.4f} | {cosines.mean():.4f}"
+        print(f"| {collection.relative_to(folder)} | {cells} |", flush=True)
 
 
 def orders(model: str, questions: Path) -> None:
@@ -107,6 +121,9 @@ def _ndcg(scores: NDArray[np.float64], grades: list[float]) -> float:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--orders"]:
         orders(sys.argv[2], Path(sys.argv[3]))
+        sys.exit()
+    if sys.argv[1:2] == ["--int8"]:
+        eight_bits(Path(sys.argv[2]) if sys.argv[2:] else evaluation_data())
         sys.exit()
     for name in sys.argv[1:] or ARCHITECTURES:
         with tempfile.TemporaryDirectory() as temporary:

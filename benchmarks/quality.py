@@ -16,7 +16,9 @@ import numpy as np
 
 from benchmarks.data import folder_asked
 from benchmarks.machine import machine
+from indexer.encoders.machine.hardware import Precision
 from indexer.encoders.recipes.locate import DEFAULT_MODEL
+from indexer.records import Vector
 from likewise.evaluation.measures import evaluate, read_qrels, read_queries
 
 LIKEWISE = str(Path(sys.executable).with_name("likewise"))
@@ -47,26 +49,25 @@ def indexed(collection: Path, modes: tuple[str, ...]) -> dict[str, dict[str, flo
         return found
 
 
-def encoder_alone(collection: Path) -> float:
-    """nDCG@10 of one vector a document, title and text cut at the model's limit."""
+def encoder_alone(collection: Path, precision: Precision = "auto") -> tuple[float, Vector]:
+    """nDCG@10 of one vector a document, title and text cut at the model's limit; and the vectors."""
     from indexer import load_encoder
 
-    encoder = load_encoder(DEFAULT_MODEL)
+    encoder = load_encoder(DEFAULT_MODEL, precision=precision)
     rows = [json.loads(line) for line in (collection / "corpus.jsonl").read_text(encoding="utf-8").splitlines()]
     texts = [f"{row.get('title', '')} {row['text']}".strip() for row in rows]
     queries = read_queries(collection / "queries.jsonl")
     qrels = read_qrels(collection / "qrels" / "test.tsv", queries)
     asked = list(qrels.judged)
-    scores = (
-        encoder.encode([queries[query] for query in asked], "query", truncate=True)
-        @ encoder.encode(texts, truncate=True).T
-    )
+    questions = load_encoder(DEFAULT_MODEL).encode([queries[query] for query in asked], "query", truncate=True)
+    vectors = encoder.encode(texts, truncate=True)
+    scores = questions @ vectors.T
     best = np.argsort(-scores, axis=1, kind="stable")[:, :100]
     run = {
         query: [(rows[at]["_id"], float(scores[number, at])) for at in best[number]]
         for number, query in enumerate(asked)
     }
-    return evaluate(run, qrels).averages["nDCG@10"]
+    return evaluate(run, qrels).averages["nDCG@10"], vectors
 
 
 def main() -> None:
@@ -78,7 +79,7 @@ def main() -> None:
         found = indexed(collection, ("words", "dense", "hybrid"))
         words, dense, hybrid = (found[mode]["nDCG@10"] for mode in ("words", "dense", "hybrid"))
         cells = f"{words:.4f} | {dense:.4f} | {hybrid:.4f} | {hybrid / max(words, dense):.3f}"
-        alone = f"{found['dense']['R@100']:.4f} | {encoder_alone(collection):.4f}"
+        alone = f"{found['dense']['R@100']:.4f} | {encoder_alone(collection)[0]:.4f}"
         print(f"| {collection.relative_to(folder)} | {cells} | {alone} |", flush=True)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from indexer.encoders.machine.hardware import cpu_features
 from indexer.encoders.recipes.locate import read_json
@@ -239,6 +239,7 @@ class Native:
 
         config = settings(folder)
         assert config is not None
+        linear, dtype = (_EightBitLinear, torch.float32) if dtype == torch.int8 else (_Linear, dtype)
         self._names = names = _ARCHITECTURES[config["model_type"]]
         weights = load_weights(folder)
         # Checkpoints converted from TensorFlow, such as bert-base-uncased, name a norm's parameters gamma and beta.
@@ -287,7 +288,7 @@ class Native:
         self._embedding_norm = _norm(take, names, names.embedding_norm)
         self._final_norm = _norm(take, names, names.final_norm)
         activation = _ACTIVATIONS[config["hidden_act"]]
-        self.blocks = [_Block(take, names, number, activation) for number in range(self.layers)]
+        self.blocks = [_Block(take, names, number, activation, linear) for number in range(self.layers)]
         if (self._words.shape[1], self.blocks[0].key.width) != (self.hidden, self.hidden):
             raise ModelError(f"model {folder} has weights of other sizes than its config.json says: fetch it again")
         self._reaches = reaches * self.layers if len(reaches) == 1 else reaches
@@ -360,7 +361,8 @@ class Native:
         """Return self-attention (tokens, hidden) within each text, computed together for all texts of one length."""
         import torch
 
-        query, key, value = block.query(x), block.key(x), block.value(x)
+        shared = block.query.input(x)
+        query, key, value = block.query(shared), block.key(shared), block.value(shared)
         if view.angles is not None:
             query, key = _turned(query, *view.angles), _turned(key, *view.angles)
         parts = []
@@ -523,31 +525,83 @@ class _Linear:
             self._packed = ops._reorder_linear_weight(weight.contiguous(), _ROWS)
             self._weight = weight[:0]
 
-    def __call__(self, x: torch.Tensor, activation: tuple[str, str] = ("none", "")) -> torch.Tensor:
+    def input(self, x: torch.Tensor) -> _Input:
+        """Return the input of several layers as the layers take it."""
+        return x
+
+    def _product(self, x: Any) -> torch.Tensor:
+        import torch.nn.functional as F
+
+        return F.linear(x, self._weight, self._bias)
+
+    def __call__(self, x: _Input, activation: tuple[str, str] = ("none", "")) -> torch.Tensor:
         """Return the product, or an activation of `_ACTIVATIONS` of it."""
         import torch
         import torch.nn.functional as F
 
+        out: torch.Tensor
         if self._packed is not None:
             fused = torch.ops.mkldnn._linear_pointwise
-            out: torch.Tensor = fused(x, self._packed, self._bias, activation[0], [], activation[1])
+            out = fused(x, self._packed, self._bias, activation[0], [], activation[1])
             return out
-        product = F.linear(x, self._weight, self._bias)
+        out = self._product(x)
         if activation[0] == "gelu":
-            return F.gelu(product, approximate=activation[1])
-        return F.silu(product, inplace=True) if activation[0] == "swish" else product
+            torch.ops.aten.gelu_(out, approximate=activation[1])
+        return F.silu(out, inplace=True) if activation[0] == "swish" else out
 
-    def plus(self, x: torch.Tensor, residual: torch.Tensor, operation: str = "add") -> torch.Tensor:
+    def plus(self, x: _Input, residual: torch.Tensor, operation: str = "add") -> torch.Tensor:
         """Return the sum of the product and `residual`, or the product of both with `mul`."""
         import torch
-        import torch.nn.functional as F
 
         if self._packed is None:
-            product = F.linear(x, self._weight, self._bias)
+            product = self._product(x)
             return product.add_(residual) if operation == "add" else product.mul_(residual)
         fused = torch.ops.mkldnn._linear_pointwise.binary
         out: torch.Tensor = fused(x, residual, self._packed, self._bias, operation)
         return out
+
+
+class _EightBitLinear(_Linear):
+    """A linear layer on products of 8-bit integers, with a scale for each row of the input and of the weight.
+
+    Weights have 7 bits: without VNNI, two products are summed in 16 bits, which 255 x 63 x 2 does not exceed. A row has
+    its own scale so that the vector of a text does not depend on the texts beside it.
+    """
+
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
+        import torch
+
+        self.width, self._packed, self._bias = len(weight), None, bias
+        self._scales = weight.abs().amax(1).clamp_(min=_SMALLEST) / 63
+        self._zeros = torch.zeros(len(weight), dtype=torch.int32)
+        rounded = (weight / self._scales[:, None]).round_().to(torch.int8)
+        try:
+            self._weight = torch.ops.onednn.qlinear_prepack(rounded, None)
+        except (AttributeError, RuntimeError) as error:
+            raise ModelError(
+                f"torch does not compute in int8 on this machine ({error}): leave precision out"
+            ) from error
+
+    def input(self, x: torch.Tensor) -> _Input:
+        """Return the rows as 8-bit integers around 128, and the maximum of each row (rows, 1)."""
+        import torch
+
+        most = torch.maximum(x.amax(1, True), -x.amin(1, True)).clamp_(min=_SMALLEST)
+        return (x * (127 / most)).add_(128.5).to(torch.uint8), most
+
+    def _product(self, x: _Input) -> torch.Tensor:
+        import torch
+
+        rows, most = x if isinstance(x, tuple) else self.input(x)
+        out: torch.Tensor = torch.ops.onednn.qlinear_pointwise(
+            *(rows, 1 / 127, 128, self._weight, self._scales, self._zeros, None, 1.0, 0, torch.float32, "none", [], "")
+        )
+        out.mul_(most)
+        return out if self._bias is None else out.add_(self._bias)
+
+
+_SMALLEST = 1e-30
+"""The scale of a row of zeros."""
 
 
 def _packs_bfloat16() -> bool:
@@ -566,20 +620,23 @@ class _FeedForward:
         self._up, self._down, self._activation, self._multiplier = up, down, activation, multiplier
 
     def __call__(self, x: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
-        inner = self._up(x, self._activation)
+        shared = self._up.input(x)
+        inner = self._up(shared, self._activation)
         if self._multiplier is not None:
-            inner = self._multiplier.plus(x, inner, "mul")
+            inner = self._multiplier.plus(shared, inner, "mul")
         return self._down.plus(inner, residual)
 
 
 class _Block:
     """The weights of one transformer layer."""
 
-    def __init__(self, take: _Take, names: _Architecture, number: int, activation: tuple[str, str]) -> None:
+    def __init__(
+        self, take: _Take, names: _Architecture, number: int, activation: tuple[str, str], kind: type[_Linear]
+    ) -> None:
         def linear(name: str, biased: bool = names.biased[0]) -> _Linear:
             name, colon, part = f"{names.block}{number}.{name}".partition(":")
             bias = take(f"{name}.bias{colon}{part}") if biased else None
-            return _Linear(take(f"{name}.weight{colon}{part}"), bias)
+            return kind(take(f"{name}.weight{colon}{part}"), bias)
 
         gated = len(names.feed_forward) > 2
         self.query, self.key, self.value, self.out = map(linear, names.attention)
@@ -593,6 +650,7 @@ class _Block:
         self.output_norm = _norm(take, names, start + names.norms[1])
 
 
+_Input = Union["torch.Tensor", "tuple[torch.Tensor, torch.Tensor]"]
 _Take = Callable[[str], "torch.Tensor"]
 _Norm = tuple["torch.Tensor", "torch.Tensor | None"]
 _Window = tuple[int, int, "torch.Tensor | None"]

@@ -72,6 +72,8 @@ def choose_runtime(precision: Precision, device: str) -> Choice:
     """
     if device != "cpu":
         return Choice("torch", f"the device is {device}, and OpenVINO is used only on CPUs")
+    if precision == "int8":
+        return Choice("torch", "OpenVINO does not compute in int8")
     if (named := named_runtime()) != "auto":
         return Choice(named, f"{RUNTIME_VARIABLE} names it")
     if precision != "auto":

@@ -40,7 +40,7 @@ fnet, mra and xlnet do not run in it. python -m benchmarks.precision measures th
 _OVERFLOWING = frozenset({"gemma", "gemma2", "gemma3_text", "gemma3", "qwen2", "qwen3", "llama", "mistral"})
 """Architectures whose hidden states may exceed 65,504, the largest float16, on GPUs without bfloat16."""
 
-Precision = Literal["auto", "float32", "bfloat16"]
+Precision = Literal["auto", "float32", "bfloat16", "int8"]
 
 
 def choose_device(device: str) -> str:
@@ -76,6 +76,8 @@ def gpus() -> list[str]:
 def choose_dtype(precision: Precision, device: str, architecture: str = "") -> torch.dtype:
     """Return the dtype of the weights: for `auto`, bfloat16 where the hardware has it, as emulation is slower.
 
+    With int8, products are of 8-bit integers and hidden states float32.
+
     Args:
         architecture: the `model_type` of a transformer, for which `auto` may need float32 (FLOAT32_ARCHITECTURES).
 
@@ -88,6 +90,8 @@ def choose_dtype(precision: Precision, device: str, architecture: str = "") -> t
         raise ModelError(f"precision {precision!r} is not one of {', '.join(get_args(Precision))}")
     if precision == "float32" or (precision == "auto" and architecture in FLOAT32_ARCHITECTURES):
         return torch.float32
+    if precision == "int8":
+        return torch.int8
     if device.startswith("cuda"):
         # torch.cuda.is_bf16_supported also says yes for cards that emulate bfloat16, which is far slower than float16.
         new = torch.version.hip or torch.cuda.get_device_capability(device)[0] >= _AMPERE

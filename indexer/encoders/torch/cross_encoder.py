@@ -50,8 +50,11 @@ def cross_encoder(model: str, precision: Precision = "float32") -> CrossEncoderS
             is about twice as fast, and changes the order of hits whose scores are close (docs/speed.md).
 
     Raises:
-        ModelError: the model is not found, cannot be loaded, or gives more than one score per pair.
+        ModelError: the model is not found, cannot be loaded, or gives more than one score per pair; or the precision
+            is int8.
     """
+    if precision == "int8":
+        raise ModelError("a reranker does not compute in int8, which changes the order of hits: leave precision out")
     with _lock:
         return _load(model, precision)
 

@@ -61,7 +61,7 @@ _HISTOGRAM_TEXTS = 128  # the hidden values of all their tokens are held in memo
     "--histogram", type=Path, metavar="FILE", help="Draw the distribution of hidden values in each layer; extra map."
 )
 @options.rare(
-    "--precision", metavar="P", help="auto, float32 or bfloat16.  [default: auto; for tokens and words float32]"
+    "--precision", metavar="P", help="auto, float32, bfloat16 or int8.  [default: auto; for tokens and words float32]"
 )
 @options.rare("--device", default="auto", show_default=True, help="Device of the model: cpu, cuda, ...")
 @options.query_prompt_option

@@ -82,8 +82,8 @@ if TYPE_CHECKING:
     help="Language whose word endings a search by words ignores, or none.  [default: auto, that of the texts]",
 )
 @options.recall_option
-@options.rare("--precision", default="auto", type=click.Choice(["auto", "float32", "bfloat16"]),
-              show_default=True, help="Precision of the weights.")  # fmt: skip
+@options.rare("--precision", default="auto", type=click.Choice(["auto", "float32", "bfloat16", "int8"]),
+              show_default=True, help="Precision of the weights. int8 is quick on old CPUs.")  # fmt: skip
 @options.rare("--device", default="auto", show_default=True, metavar="D", help="Device: cpu, cuda, mps, ...")
 @options.trust_option
 @options.rare("--no-cache", is_flag=True, help="Embed without the cache of vectors: likewise cache.")

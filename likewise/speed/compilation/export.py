@@ -111,6 +111,8 @@ def _hints(encoder: Encoder, precision: Precision) -> tuple[str, ...]:
         folder = encoder.folder if isinstance(encoder, TorchEncoder) else None
         architecture = read_json(folder / "config.json", {}).get("model_type") if folder else None
         return ("f32",) if architecture in FLOAT32_ARCHITECTURES else ("", "f32")
+    if precision == "int8":
+        raise ModelError("OpenVINO does not compute in int8: name the runtime torch, or leave precision out")
     return ("bf16",) if precision == "bfloat16" else ("f32",)
 
 

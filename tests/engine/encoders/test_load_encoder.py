@@ -146,8 +146,8 @@ def test_a_model_taken_whole_reads_no_more_than_it_can(tiny: Callable[[str], Pat
             load_encoder(tmp_path, max_tokens=wrong)
     with pytest.raises(ModelError, match="only in float32"):
         load_encoder(tmp_path, precision="bfloat16")
-    with pytest.raises(ModelError, match="precision 'int8' is not one of auto, float32, bfloat16"):
-        load_encoder(tmp_path, precision="int8")  # type: ignore[arg-type]
+    with pytest.raises(ModelError, match="precision 'int4' is not one of auto, float32, bfloat16, int8"):
+        load_encoder(tmp_path, precision="int4")  # type: ignore[arg-type]
 
 
 def test_other_modules_go_through_sentence_transformers(evaluation_data: Path) -> None:

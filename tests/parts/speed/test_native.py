@@ -14,11 +14,11 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from benchmarks.architectures import ARCHITECTURES, make_folder
-from indexer.encoders import load_encoder
+from indexer.encoders import cross_encoder, load, load_encoder
 from indexer.encoders.torch.automodel import AutoModel
 from indexer.encoders.torch.pooling import Packed
 from indexer.errors import ModelError
-from likewise.speed.native import Native, settings
+from likewise.speed.native import Native, _EightBitLinear, settings
 
 NATIVE = ("roberta", "xlm-roberta", "mpnet", "distilbert", "modernbert", "nomic_bert", "gte")
 QUICK = ("roberta", "distilbert", "modernbert")
@@ -35,16 +35,17 @@ def batch_of(lengths: list[int]) -> Packed:
 
 
 def assert_same_states(folder: Path, batch: Packed) -> None:
-    """Compare all layers with those of transformers in float32, and the last one in bfloat16."""
+    """Compare all layers with those of transformers in float32, and the last one in bfloat16 and int8."""
     native, library = Native(folder, torch.float32), AutoModel(folder, torch.float32, "cpu", False)
     assert (native.layers, native.hidden, native.positions) == (library.layers, library.hidden, library.positions)
     last = native.layers
     with torch.inference_mode():
         ours, theirs = (model.states(batch, range(last + 1)) for model in (native, library))
-        half = Native(folder, torch.bfloat16).states(batch, [last])[last]
+        half, eighth = (Native(folder, dtype).states(batch, [last])[last] for dtype in (torch.bfloat16, torch.int8))
     for layer, state in theirs.items():
         assert (ours[layer] - state).abs().max() < 1e-4
     assert torch.cosine_similarity(half.float(), theirs[last], dim=-1).min() > 0.999
+    assert torch.cosine_similarity(eighth, theirs[last], dim=-1).min() > 0.99
 
 
 @pytest.mark.parametrize(
@@ -74,6 +75,34 @@ def test_a_table_of_words_in_16_bits_stays_in_its_mapped_file(tmp_path: Path) ->
         maps = [line.split() for line in Path("/proc/self/maps").read_text().splitlines() if str(folder) in line]
         spans = [range(*(int(end, 16) for end in places.split("-"))) for places, *_ in maps]
         assert any(table.data_ptr() in span for span in spans)
+
+
+def test_products_in_int8_are_those_of_whole_numbers() -> None:
+    """The largest products of all, which saturate 16 bits if weights have 8 bits; rows of zeros; and usual ones."""
+    generator = torch.Generator().manual_seed(1)
+    rows = torch.randn(40, 384, generator=generator)
+    weight, bias = torch.randn(32, 384, generator=generator), torch.randn(32, generator=generator)
+    rows[0], rows[1], rows[2], weight[0], weight[1], weight[2] = 3.0, -3.0, 0.0, 0.5, -0.5, 0.0
+    layer = _EightBitLinear(weight, bias)
+    most, scales = rows.abs().amax(1, True), weight.abs().amax(1) / 63
+    eight = ((rows * torch.nan_to_num(127 / most, posinf=0)) + 128.5).floor() - 128
+    seven = torch.nan_to_num(weight / scales[:, None]).round()
+    exact = (eight.double() @ seven.double().T) * (most / 127) * scales + bias
+    torch.testing.assert_close(layer(rows), exact.float(), rtol=1e-5, atol=1e-4)
+    torch.testing.assert_close(layer(rows)[7:8], layer(rows[7:8]), rtol=0, atol=0)
+    torch.testing.assert_close(layer(rows)[:2, :2] - bias[:2], torch.tensor([[576.0, -576], [-576, 576]]))
+
+
+def test_int8_is_refused_where_nothing_computes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ModelError, match=r"does not compute model .* on cpu in int8: leave precision out"):
+        load_encoder(f"{folder_of('albert', tmp_path / 'albert')}:mean", precision="int8")
+    with pytest.raises(ModelError, match="OpenVINO does not compute in int8: name the runtime torch"):
+        load_encoder(f"{folder_of('bert', tmp_path / 'bert')}:mean", precision="int8", runtime="openvino")
+    monkeypatch.setattr(load, "choose_device", lambda device: "cuda:0")
+    with pytest.raises(ModelError, match=r"does not compute model .* on cuda:0 in int8: leave precision out"):
+        load_encoder(f"{folder_of('bert', tmp_path / 'other')}:mean", precision="int8")
+    with pytest.raises(ModelError, match="a reranker does not compute in int8"):
+        cross_encoder("some-model", "int8")
 
 
 @pytest.mark.parametrize("name", ["bert", "nomic_bert", "albert", "mobilebert"])

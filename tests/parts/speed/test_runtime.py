@@ -120,6 +120,7 @@ def openvino(user: None, monkeypatch: pytest.MonkeyPatch) -> MadeUp:
         (NO_AMX, "", "auto", "cuda:0", "torch", "the device is cuda:0"),
         (NO_AMX, "", "float32", "cpu", "torch", "the caller has named the precision float32"),
         (NO_AMX, "", "bfloat16", "cpu", "torch", "the caller has named the precision bfloat16"),
+        (AMX, "openvino", "int8", "cpu", "torch", "OpenVINO does not compute in int8"),
         (NO_AMX, "torch", "auto", "cpu", "torch", "LIKEWISE_RUNTIME names it"),
         (AMX, "openvino", "float32", "cpu", "openvino", "LIKEWISE_RUNTIME names it"),
         (NO_AMX, "openvino", "auto", "cuda", "torch", "the device is cuda"),
