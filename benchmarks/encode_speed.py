@@ -15,8 +15,8 @@ runtimes of likewise beside sentence-transformers, and, for what likewise comput
 transformers with the same batches. --pairs prints the pairs per second of cross-encoders: one question with as many
 passages as a call has. With --cpu it is CPU seconds with one thread, which other programs disturb less. --rule prints
 the table of runtime_rule.py, with how many times as fast OpenVINO is as torch on this machine's kind of CPU, for texts
-of each length, 6 and 512 in a call, each the best of seven rounds in turn. Figures with ATEN_CPU_CAPABILITY=avx2,
-which torch obeys, are marked as limited.
+of each length, 6 and 512 in a call, each the best of seven rounds in turn. ATEN_CPU_CAPABILITY=avx2
+ONEDNN_MAX_CPU_ISA=AVX2, which torch and OpenVINO obey, limit a larger CPU, and its figures are marked.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _rule() -> None:
     fast = load_encoder(DEFAULT_MODEL, runtime="torch")
     assert isinstance(fast, TorchEncoder)
     compiled = CompiledEncoder.open(compile_in_cache(fast), threads=_threads())
-    limited = os.environ.get("ATEN_CPU_CAPABILITY") == "avx2"
+    limited = os.environ.get("ONEDNN_MAX_CPU_ISA") == "AVX2"
     own = kind_of("avx2" if limited else cpu_features())
     abstracts = [(text, ends) for text in _texts(1000) if len(ends := fast.offsets([text])[0]) >= max(RULE_TOKENS)]
     print(f"{_threads()} threads; how many times as fast OpenVINO is as torch\n")
