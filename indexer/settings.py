@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from math import log
+from typing import NamedTuple
 
 from indexer.encoders.recipes.recipe import Recipe
 from indexer.passages.cut import PassageSettings, passages_identity
@@ -17,8 +18,7 @@ DEFAULT_RECALL = 0.98
 """Share of the ten nearest passages that approximate segments find, unless the user chooses another share."""
 
 
-@dataclass(frozen=True, slots=True)
-class Meaning:
+class Meaning(NamedTuple):
     """Everything that the vectors depend on, except the document itself. Both texts go into every content hash.
 
     Attributes:
@@ -119,8 +119,7 @@ class Probed:
         return cls(float(fields["words"]), float(fields["dense"]), int(fields["questions"]))
 
 
-@dataclass(frozen=True, slots=True)
-class MapRecord:
+class MapRecord(NamedTuple):
     """The record of a map that was drawn of the index.
 
     Attributes:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +14,7 @@ from indexer.records import Vector
 from indexer.stores.reading.snapshot import Snapshot
 
 
-@dataclass(frozen=True, slots=True)
-class CosineStatistics:
+class CosineStatistics(NamedTuple):
     """The mean and covariance of a collection's vectors, which give the distribution of any question's cosines.
 
     Attributes:

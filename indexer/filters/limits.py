@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from indexer.errors import FilterError
 from indexer.filters.tree import In, TextMatch, Where, conditions, one_line
 
 
-@dataclass(frozen=True, slots=True)
-class FilterLimits:
+class FilterLimits(NamedTuple):
     """The largest filter that is accepted.
 
     Attributes:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from indexer.filters.like import is_like
 
@@ -26,8 +25,7 @@ COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
 """All comparisons except `!=`, which must hold for all values of a field and not for one of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class TextOperator:
+class TextOperator(NamedTuple):
     """An operator that compares texts.
 
     Attributes:

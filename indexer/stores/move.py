@@ -6,8 +6,8 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from indexer.errors import BadInput, count_of
 from indexer.records import Document
@@ -17,8 +17,7 @@ _WRONG_TYPES = (AttributeError, TypeError, ValueError)
 """The errors of values of other types than their columns have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(NamedTuple):
     """A folder, or a file of records, that has another path now.
 
     Attributes:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,8 +133,7 @@ class RunOutcome:
     finished: Mapping[str, Stamp] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(NamedTuple):
     """Words that a unit must hold one directly after the other, in its title or in its visible text, or must not hold.
 
     Attributes:
@@ -151,8 +150,7 @@ class Condition:
 Conditions = tuple[Condition, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
+class Ranking(NamedTuple):
     """Passages in order of their score, best first; equal scores in the order the passages were added.
 
     Attributes:
@@ -170,8 +168,7 @@ class Ranking:
     exact: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
+class Candidates(NamedTuple):
     """The best units by cosine and the best by words, each with both scores, in order of the units' ids.
 
     Attributes:
@@ -260,8 +257,7 @@ class Passage:
     metadata: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(NamedTuple):
     """Passages drawn at random.
 
     Attributes:
@@ -273,8 +269,7 @@ class Sample:
     vectors: Vector
 
 
-@dataclass(frozen=True, slots=True)
-class PassagePairs:
+class PassagePairs(NamedTuple):
     """Pairs of passages of different documents, best first.
 
     Attributes:
@@ -362,8 +357,7 @@ MAX_VALUE_CHARACTERS = 200
 list."""
 
 
-@dataclass(frozen=True, slots=True)
-class FieldValues:
+class FieldValues(NamedTuple):
     """The values that a field has in the documents of an index.
 
     Attributes:

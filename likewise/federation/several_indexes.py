@@ -168,7 +168,7 @@ def _weigh_documents(parts: Sequence[_Part], newer: Newer) -> None:
     undated = median_of([part.weights.weights for part in parts if part.weights is not None])
     for part in parts:
         if part.weights is not None:
-            part.weights = replace(part.weights, undated_weight=undated)
+            part.weights = part.weights._replace(undated_weight=undated)
 
 
 def _fits(condition: Condition, fields: Mapping[str, Collection[Type]]) -> bool:
@@ -219,7 +219,7 @@ def _rank(parts: Sequence[_Part], query: Query, depth: int) -> list[Hits]:
             asked.unknown_fields = "empty"  # what one index lacks may be in another
             plan = asked.plan(part.snapshot, part.query, part.vector, part.weights)
             if part.model in statistics:
-                plan = replace(plan, statistics=statistics[part.model])
+                plan = plan._replace(statistics=statistics[part.model])
             hits = asked.hits(part.snapshot, plan, depth)
             answers.append(replace(hits, hits=tuple(in_index(hit, part.name) for hit in hits)))
         except NoWords as error:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from indexer.passages.sentences import SENTENCE
 from indexer.stores.words.analysis import UNSPACED, close_up
@@ -19,8 +19,7 @@ _ADORNMENT = re.compile(r"(?m)^(?:([=\-~`'\"^#*+<>_.:])\1{2,}\s*$|#{1,6} )")
 _WORD = re.compile(r"\w+")
 
 
-@dataclass(frozen=True, slots=True)
-class Snippet:
+class Snippet(NamedTuple):
     """Part of a passage.
 
     Attributes:
@@ -118,6 +117,6 @@ def _any_of(words: Iterable[str]) -> re.Pattern[str]:
     There a word may go on in the next line.
     """
     longest_first = sorted({*map(_on_one_line, words)} - {""}, key=len, reverse=True)
-    free = [re.escape(word) for word in longest_first if re.match(f"[{UNSPACED}]", word)]
-    whole = [rf"(?<!\w){re.escape(word)}(?!\w)" for word in longest_first if not re.match(f"[{UNSPACED}]", word)]
-    return re.compile("|".join([*whole, *free]) or r"(?!)")
+    free = [word for word in longest_first if not word.isascii() and re.match(f"[{UNSPACED}]", word)]
+    whole = [rf"(?<!\w){re.escape(word)}(?!\w)" for word in longest_first if word not in free]
+    return re.compile("|".join([*whole, *map(re.escape, free)]) or r"(?!)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self, get_args
+from typing import NamedTuple, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,8 +85,7 @@ class Newer:
         return Weights(documents, weights, median_of([weights]), undated, self.field)
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
+class Weights(NamedTuple):
     """The weights of documents.
 
     Attributes:

@@ -10,7 +10,7 @@ Nothing here searches or reads a store.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +44,7 @@ MAX_UNREAD_BIAS = 1.1
 Scores = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Fused:
+class Fused(NamedTuple):
     """The scores of candidates and their two parts, in the order the candidates were given.
 
     Attributes:

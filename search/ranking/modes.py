@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +16,7 @@ from search.ranking.plan import Plan
 Ids = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(NamedTuple):
     """The best units for one question, best first; equal scores in the order the passages were added.
 
     Attributes:
@@ -51,8 +49,7 @@ class Ranked:
 
     def take(self, rows: NDArray[np.integer]) -> Ranked:
         """Return these rows (n,) alone, in this order."""
-        return replace(
-            self,
+        return self._replace(
             passages=self.passages[rows],
             documents=self.documents[rows],
             scores=self.scores[rows],
@@ -109,8 +106,7 @@ def rank_units(plan: Plan, snapshot: Snapshot, depth: int) -> Ranked:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ScoredCandidates:
+class ScoredCandidates(NamedTuple):
     """The candidates of one question with the z-scores of their cosines.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from indexer.calibration.cosines import CosineStatistics
 from indexer.filters.tree import Where
@@ -12,8 +12,7 @@ from search.query.newer import Weights
 from search.query.query import Mode, Query
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """A question to one commit of an index. `Answering.plan` makes it, and `rank` follows it.
 
     Attributes:

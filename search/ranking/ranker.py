@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from indexer.stores.port import Passage, Ranking
@@ -41,7 +39,7 @@ def rank(plan: Plan, snapshot: Snapshot, k: int) -> tuple[Ranked, list[list[Pass
                 if depth < MAX_DEPTH or plan.query.exact:
                     depth *= 4
                     continue
-                ranked = replace(ranked, exact=False)
+                ranked = ranked._replace(exact=False)
         if len(ranked.passages) > wanted:
             ranked = ranked.take(np.arange(wanted))
         passages = snapshot.passages_by_id(ranked.passages.tolist())
@@ -58,12 +56,12 @@ def _without(ranked: Ranked, left_out: Ranking) -> Ranked:
     """Return a ranking without the units of these documents."""
     others = ranked.take(np.flatnonzero(~np.isin(ranked.documents, left_out.documents)))
     nearest = -1.0 if others.cosines is None else float(others.cosines.max(initial=-1.0))
-    return replace(others, matched=ranked.matched - left_out.matched, nearest=nearest)
+    return others._replace(matched=ranked.matched - left_out.matched, nearest=nearest)
 
 
 def _newest_first(ranked: Ranked, weights: Weights) -> Ranked:
     """Return a ranking in which every score above 0 is multiplied with the weight of its document."""
     factors = np.where(ranked.scores > 0, weights.of(ranked.documents), 1.0)
     bound = ranked.bound * weights.largest if ranked.bound > 0 else ranked.bound
-    weighted = replace(ranked, scores=ranked.scores * factors, factors=factors, bound=bound)
+    weighted = ranked._replace(scores=ranked.scores * factors, factors=factors, bound=bound)
     return weighted.take(np.lexsort((ranked.passages, -weighted.scores)))

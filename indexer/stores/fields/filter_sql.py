@@ -6,9 +6,8 @@ The meaning of a filter is in `indexer.filters.tree`, and the fields that a filt
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from indexer.errors import FilterError
 from indexer.filters.dates import Date
@@ -32,8 +31,7 @@ from indexer.filters.tree import (
 from indexer.stores.fields.field_types import FieldTypes, expect, resolve
 
 
-@dataclass(frozen=True, slots=True)
-class Sql:
+class Sql(NamedTuple):
     """A boolean expression over a row of the table of documents. It is never NULL.
 
     Attributes:

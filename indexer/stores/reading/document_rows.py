@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,8 +50,7 @@ WRONG_TYPES = (AttributeError, TypeError, ValueError)
 """The errors of hashing or parsing a value of another type than its column has: SQLite stores any type anywhere."""
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentRow:
+class DocumentRow(NamedTuple):
     """A document as it is stored, with its recorded hashes; `document` is None if the row cannot be read."""
 
     id: int

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,8 +66,7 @@ class Rows(Protocol):
         """Raise IndexDamaged if questions rank these passages by other vectors than the stored ones, just read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Nearest:
+class Nearest(NamedTuple):
     """Passages near a question, best first; equal scores in the order the passages were added.
 
     Attributes:

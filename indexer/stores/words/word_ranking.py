@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,7 @@ _PASSAGES_PER_DOCUMENT = 8
 """Passages fetched per document at first: the best passage of each document is usually among them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(NamedTuple):
     """The units that the conditions of a question leave: whichever is shorter of the list of them and of the others.
 
     Attributes:

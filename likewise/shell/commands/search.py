@@ -6,11 +6,10 @@ import os
 import shlex
 import sys
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -209,8 +208,7 @@ class _Indexes:
         return self._searchers[hit.index or ""]
 
 
-@dataclass(frozen=True, slots=True)
-class _Output:
+class _Output(NamedTuple):
     """The form in which hits are printed."""
 
     as_json: bool

@@ -6,9 +6,8 @@ import io
 import os
 import shutil
 import sys
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from likewise.shell.terminal.output import shown
@@ -21,8 +20,7 @@ MIN_WIDTH = 40
 """Minimum columns of a line. Lines of one word each would help nobody."""
 
 
-@dataclass(frozen=True, slots=True)
-class Terminal:
+class Terminal(NamedTuple):
     """A terminal that standard output goes to.
 
     Attributes:

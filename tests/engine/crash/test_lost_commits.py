@@ -467,7 +467,7 @@ def test_a_writer_killed_around_the_record_raises_no_alarm(tmp_path: Path, step:
         assert number - acknowledged.number == (step == "commit.done")
         assert (index.check().ok, index.check().notes) == (True, ())
         with index.lock():
-            assert read_generation(folder) == replace(acknowledged, number=number)
+            assert read_generation(folder) == acknowledged._replace(number=number)
         _add(index, 10)
         assert _notes(folder) == ()
 

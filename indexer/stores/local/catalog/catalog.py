@@ -310,7 +310,7 @@ class Catalog:
         with self.transaction() as db:
             db.table("word_index").delete_where()
             db.table("dead_word").delete_where()
-            db.table("word_index").insert(asdict(recorded))
+            db.table("word_index").insert(recorded._asdict())
             failpoint("words.recorded")
 
     def restamp_words(self, stamp: str) -> None:

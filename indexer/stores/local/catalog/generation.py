@@ -10,9 +10,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
+from typing import NamedTuple
 
 from indexer.errors import Message
 from indexer.stores.local.segments.files import sync
@@ -27,8 +27,7 @@ _TRIES = 3
 """Maximum attempts to read a record whose checksum is wrong: a writer may be writing the record at this moment."""
 
 
-@dataclass(frozen=True, slots=True)
-class Generation:
+class Generation(NamedTuple):
     """A commit of a catalog.
 
     Attributes:

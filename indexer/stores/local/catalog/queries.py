@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -60,8 +60,7 @@ def live_ids(view: View, first_id: int) -> tuple[Ids, Ids]:
 # info
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentRow:
+class SegmentRow(NamedTuple):
     """A segment of the catalog: it holds the passages from `first_id` to `last_id`; `alive` of them still exist."""
 
     recorded: SegmentFile

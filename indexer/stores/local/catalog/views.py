@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,8 +51,7 @@ _BOUND_VALUES = 500
 _NO_IDS: Ids = np.empty(0, np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """Some of the passages: the passages of a segment, or of the tail, whose passages are in no segment yet.
 
     Attributes:

@@ -15,8 +15,8 @@ import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from indexer.errors import Message
 from indexer.stores.port import SIDE_SLOTS
@@ -28,8 +28,7 @@ _DIGITS = 4  # bytes
 _NAME = re.compile(rf"\..+\.[0-9a-f]{{{2 * _DIGITS}}}", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(NamedTuple):
     """A draft that this process makes.
 
     Attributes:

@@ -14,8 +14,8 @@ import math
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import faiss
 import numpy as np
@@ -59,8 +59,7 @@ SegmentHits = tuple[NDArray[np.float32], NDArray[np.int64], bool]
 _NO_HITS: SegmentHits = (np.empty(0, np.float32), np.empty(0, np.int64), True)
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(NamedTuple):
     """How far to look for the nearest rows.
 
     Attributes:

@@ -58,7 +58,7 @@ def test_words_of_other_columns_find_their_record(store: Store) -> None:
                 *("kettle", "row", "long")
             }
         assert uris(snapshot, snapshot.dense(AXES[0], 9, conditions=(copper, kitchen))) == ["kettle"]
-        without = snapshot.dense(AXES[0], 9, conditions=(replace(copper, excluded=True),))
+        without = snapshot.dense(AXES[0], 9, conditions=(copper._replace(excluded=True),))
         assert sorted(uris(snapshot, without)) == ["given", "page"]
         assert uris(snapshot, snapshot.dense(AXES[0], 9, conditions=(across,))) == []
 
