@@ -17,6 +17,7 @@ VALUES = {
         "errors",
         "exchange",
         "lazy_names",
+        "lazy_pattern",
         "lazy_property",
         "ledger",
         "listener",

@@ -20,6 +20,8 @@ from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import Literal
 
+from indexer.lazy_pattern import lazy_pattern
+
 Precision = Literal["year", "month", "day", "hour", "minute", "second", "microsecond"]
 Order = Literal["<", "<=", ">", ">="]
 
@@ -99,7 +101,7 @@ _YEAR = r"(?P<year>\d{4})"
 _CLOCK = rf"(?:(?P<before>,? |t|:|,? at ){_TIME}{_ZONE}(?: \([^()]*\))?)?"
 
 _FORMS = tuple(
-    re.compile(form, re.ASCII | re.IGNORECASE)
+    lazy_pattern(form, re.ASCII | re.IGNORECASE)
     for form in (
         rf"{_YEAR}(?:-(?P<month>\d\d)(?:-(?P<day>\d\d)(?:(?P<before>[t ]){_TIME}{_ZONE})?)?)?",
         rf"{_YEAR}(?P<month>\d\d)(?P<day>\d\d)(?P<before>t)(?P<hour>\d\d)(?:(?P<minute>\d\d)"
@@ -112,7 +114,7 @@ _FORMS = tuple(
         rf"{_WEEKDAY}{_MONTH} {_DAY_OF_MONTH} {_TIME}{_ZONE} {_YEAR}(?: (?P<after>{_OFFSET}))?",
     )
 )
-_PROMISING = re.compile(
+_PROMISING = lazy_pattern(
     r"\s*(?:[0-9]{4}(?:[-/\s]|$|[0-9]{4}t)|(?:[0-9]{1,2}(?![0-9])"
     rf"|{'|'.join(_MONTHS)}|mon|tue|wed|thu|fri|sat|sun)(?=.*[0-9]{{4}}))",
     re.IGNORECASE | re.DOTALL,

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 from numpy.typing import NDArray
 
 from indexer.languages.models import reads_many_languages
+from indexer.lazy_pattern import lazy_pattern
 from indexer.stores.reading.snapshot import Snapshot
 from indexer.stores.words.analysis import UNSPACED
 
 MIN_KNOWN_SHARE = 0.6
 """A question is in the language of the texts if they hold at least this share of its words (docs/fusion.md)."""
 
-_WORDS = re.compile(r"[^\W\d_]+")
-_SPACED = re.compile(rf"[^\W_{UNSPACED}]+")
+_WORDS = lazy_pattern(r"[^\W\d_]+")
+_SPACED = lazy_pattern(rf"[^\W_{UNSPACED}]+")
 
 
 def pieces_per_word(text: str, tokens: NDArray[np.integer]) -> float:

@@ -7,7 +7,6 @@ least one passage. Splitting libraries tokenise each candidate again; docs/decis
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from indexer.encoders.recipes.port import Encoder
 from indexer.errors import BadInput
+from indexer.lazy_pattern import lazy_pattern
 from indexer.passages.front_matter import read_front_matter
 from indexer.passages.markup import Range, VisibleText
 from indexer.passages.sentences import PARAGRAPH, SENTENCE
@@ -40,8 +40,8 @@ MIN_SECTION_TOKENS = 32
 _BORDERS = (
     PARAGRAPH,
     SENTENCE,
-    re.compile(r"\n\s*"),  # lines
-    re.compile(r"\s+|[、，；]"),  # words and clauses
+    lazy_pattern(r"\n\s*"),  # lines
+    lazy_pattern(r"\s+|[、，；]"),  # words and clauses
 )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
 from typing import Any, NamedTuple
 
+from indexer.lazy_pattern import lazy_pattern
 from indexer.passages.front_matter import NEWLINE, read_front_matter
 from indexer.passages.subtitles import subtitle_marks
 
@@ -112,8 +113,8 @@ def _visible_parts(text: str, hidden: Sequence[Range]) -> list[str]:
 _LATEX_LETTER = r"""\\(?: (?: [\"'`^~=.]\s* | [uvHcdbkr](?: [ \t]+ | (?=\{) ) )
       (?: \{\s*\\?[A-Za-z]\s*\} | \\[ij](?![A-Za-z])(?:\{\}|[ \t]+)? | [A-Za-z] )
     | (?: ss|SS|ae|AE|oe|OE|aa|AA|[oOlLij] )(?![A-Za-z])(?:\{\}|[ \t]+)? )"""
-_LATEX_ACCENT = re.compile(rf"\{{{_LATEX_LETTER}\s*\}} | {_LATEX_LETTER}", re.VERBOSE)
-_LATEX_CAPITALS = re.compile(r"(?<![A-Za-z}\]])(\{)[A-Z]+(\})(?=[a-z{])")
+_LATEX_ACCENT = lazy_pattern(rf"\{{{_LATEX_LETTER}\s*\}} | {_LATEX_LETTER}", re.VERBOSE)
+_LATEX_CAPITALS = lazy_pattern(r"(?<![A-Za-z}\]])(\{)[A-Z]+(\})(?=[a-z{])")
 """Capitals that BibTeX keeps: {B}ayes."""
 _LATEX_PAIRS = ("ss", "SS", "ae", "AE", "oe", "OE")
 
@@ -129,24 +130,24 @@ def _latex_accents(text: str) -> Iterator[Range]:
         yield from (capitals.span(1), capitals.span(2))
 
 
-_NOT_BLANK = re.compile(r"\S")
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
-_BACKQUOTES = re.compile("`+")
+_NOT_BLANK = lazy_pattern(r"\S")
+_LINE = lazy_pattern(r"[^\r\n]*(?:\r\n|\r|\n|$)")
+_BACKQUOTES = lazy_pattern("`+")
 
 
 # reStructuredText. Blocks are recognised by their first line and their indentation, as its specification says:
 # https://docutils.sourceforge.io/docs/ref/rst/restructuredtext.html#explicit-markup-blocks
 
 _NAME = r"[^\W_]+(?:[-._+:][^\W_]+)*"
-_BLOCK = re.compile(
+_BLOCK = lazy_pattern(
     rf"""(?P<target> __[ \t] | \.\.[ \t]++_(?![ \t]|$) )
     | \.\.(?:[ \t]++|$) (?:
         (?P<footnote> \[(?:\#|\*|\d+|\#?\w+(?:[-._+:]\w+)*)\](?:[ \t]|$) )
       | (?P<substitution> \|(?![ \t])[^|]*\|[ \t]++ )?+ (?: (?P<directive>{_NAME})[ \t]?::(?:[ \t]++|$) )?+ )""",
     re.VERBOSE,
 )
-_ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1{2,}$", re.ASCII)
-_MARKERS = re.compile(r"(?:(?:[-*+•‣⁃]|\(?(?:\d+|[a-zA-Z]|[ivxlcdm]+|[IVXLCDM]+|#)[.)])[ \t]+)*+")
+_ADORNMENT = lazy_pattern(r"([!-/:-@\[-`{-~])\1{2,}$", re.ASCII)
+_MARKERS = lazy_pattern(r"(?:(?:[-*+•‣⁃]|\(?(?:\d+|[a-zA-Z]|[ivxlcdm]+|[IVXLCDM]+|#)[.)])[ \t]+)*+")
 """The marks of list items that begin a line. The text of an item is indented by the width of its mark."""
 _LITERAL_DIRECTIVES = """
 code code-block sourcecode parsed-literal raw math literal literalinclude include highlight productionlist
@@ -154,11 +155,11 @@ doctest testcode testsetup testcleanup testoutput ipython jupyter-execute prompt
 plot graphviz graph digraph mermaid uml
 """.split()  # noqa: SIM905
 """Directives whose content is not reStructuredText or is shown literally."""
-_OPENING = re.compile(r"(?<![^\W_])(?<![\\`])`++(?=\S)")
-_CLOSINGS = {1: re.compile(r"(?<=[^\s`])`(?!`)"), 2: re.compile(r"(?<=[^\s`])``++")}
+_OPENING = lazy_pattern(r"(?<![^\W_])(?<![\\`])`++(?=\S)")
+_CLOSINGS = {1: lazy_pattern(r"(?<=[^\s`])`(?!`)"), 2: lazy_pattern(r"(?<=[^\s`])``++")}
 """The end of a phrase in single backquotes, and of a phrase in two or more backquotes."""
-_ROLE_BEFORE = re.compile(rf":({_NAME}):$")
-_AFTER = re.compile(rf":{_NAME}:|__?")
+_ROLE_BEFORE = lazy_pattern(rf":({_NAME}):$")
+_AFTER = lazy_pattern(rf":{_NAME}:|__?")
 _MAX_ROLE_CHARACTERS = 64
 
 
@@ -276,17 +277,17 @@ def _phrase(text: str, begin: int, inner: int, stop: int, after: int) -> Iterato
 
 # Markdown. markdown-it-py tells blocks and definitions of links by their lines; it gives no offsets within a line.
 
-_LITERAL_HTML = re.compile(r"\s*<(?:script|pre|style|textarea)\b", re.IGNORECASE)
-_COMMENT = re.compile("<!--")
-_MARK = re.compile(r"\\.|`+|!\[|\[|\]|<!--", re.DOTALL)
-_LABEL = re.compile(r"\[((?:[^\[\]\\]|\\.){0,999}+)\]", re.DOTALL)
+_LITERAL_HTML = lazy_pattern(r"\s*<(?:script|pre|style|textarea)\b", re.IGNORECASE)
+_COMMENT = lazy_pattern("<!--")
+_MARK = lazy_pattern(r"\\.|`+|!\[|\[|\]|<!--", re.DOTALL)
+_LABEL = lazy_pattern(r"\[((?:[^\[\]\\]|\\.){0,999}+)\]", re.DOTALL)
 _MAX_LABEL_CHARACTERS = 999
 _BLANK = r"(?:[ \t]|[\r\n][ \t>]*+)"  # with the marks of a quotation
 _TITLE = r""" (?: "(?:[^"\\]|\\[\s\S])*+" | '(?:[^'\\]|\\[\s\S])*+' | \((?:[^()\\]|\\[\s\S])*+\) ) """
 _BARE_TARGET = ""
 for _ in range(9):  # with 8 levels of parentheses; CommonMark asks for three, and each slows long texts of "(" down
     _BARE_TARGET = rf"(?: [^\s()\\\x00-\x1f]++ | \\\S?+ | \({_BARE_TARGET}\) )*+"
-_TARGET = re.compile(
+_TARGET = lazy_pattern(
     rf"""\( {_BLANK}*+ (?: <(?:[^<>\\\r\n]|\\.)*+> | (?!<) {_BARE_TARGET} )
     (?: {_BLANK}++ (?: {_TITLE} {_BLANK}*+ )? )? \)""",
     re.VERBOSE,

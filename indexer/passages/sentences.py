@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
+from indexer.lazy_pattern import lazy_pattern
 
 # A match ends where the next paragraph or sentence begins.
-PARAGRAPH = re.compile(r"\n[ \t\r]*\n\s*")
-SENTENCE = re.compile(r"""[.!?…]["'”’)\]]*\s+|[。！？．][」』”’）]*\s*""")
-_EITHER = re.compile(f"{SENTENCE.pattern}|{PARAGRAPH.pattern}")
+PARAGRAPH = lazy_pattern(r"\n[ \t\r]*\n\s*")
+SENTENCE = lazy_pattern(r"""[.!?…]["'”’)\]]*\s+|[。！？．][」』”’）]*\s*""")
+_EITHER = lazy_pattern(f"{SENTENCE.pattern}|{PARAGRAPH.pattern}")
 
 
 def sentence_ends(text: str) -> list[int]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from indexer.lazy_pattern import lazy_pattern
 from indexer.passages.markup import VisibleText
 from indexer.stores.words.analysis import (
     IN_WORDS,
@@ -21,12 +22,12 @@ from indexer.stores.words.analysis import (
     joined_words,
 )
 
-_UNSPACED = re.compile(f"[{UNSPACED}]")
-_ASCII_WORD = re.compile(r"\w+(?:\.\w+)*", re.ASCII)
-_WORD = re.compile(rf"[{IN_WORDS}]+(?:\.[{IN_WORDS}]+)*")
+_UNSPACED = lazy_pattern(f"[{UNSPACED}]")
+_ASCII_WORD = lazy_pattern(r"\w+(?:\.\w+)*", re.ASCII)
+_WORD = lazy_pattern(rf"[{IN_WORDS}]+(?:\.[{IN_WORDS}]+)*")
 _LETTER = rf"(?:(?![{UNSPACED}])[{IN_WORDS}])"
-_WORD_OR_RUN = re.compile(rf"(?P<run>{UNSPACED_RUN})|{_LETTER}+(?:\.{_LETTER}+)*")
-_ENDS_INSIDE_WORD = re.compile(rf"[{IN_WORDS}]\.?\Z")
+_WORD_OR_RUN = lazy_pattern(rf"(?P<run>{UNSPACED_RUN})|{_LETTER}+(?:\.{_LETTER}+)*")
+_ENDS_INSIDE_WORD = lazy_pattern(rf"[{IN_WORDS}]\.?\Z")
 
 _VOCABULARY_WORDS = 1 << 16
 """Maximum words in a vocabulary. After that, a new vocabulary begins."""

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable
 
 from indexer.errors import BadInput, Message
 from indexer.filters.tree import one_line
+from indexer.lazy_pattern import lazy_pattern
 from indexer.stores.port import Condition, Conditions
 from indexer.stores.words.analysis import UNSPACED
 from indexer.stores.words.exact import exact_words
@@ -23,7 +24,9 @@ MAX_CONDITIONS = 64
 
 _SHOWN_CHARACTERS = 80
 
-_CONDITION = re.compile(
+_SIGNS = frozenset(f"+-{_MARK}")
+
+_CONDITION = lazy_pattern(
     # A sign counts at the start or after white space. A mark after a letter or digit does not open a phrase: 5" pipe.
     rf"(?<!\S)(?P<sign>[-+])(?:[{_MARK}](?P<signed>[^{_MARK}]*)[{_MARK}]|(?P<word>[^\s{_MARK}]+))"
     rf"|(?<![^\W{UNSPACED}])[{_MARK}](?P<phrase>[^{_MARK}]*)[{_MARK}]"
@@ -52,7 +55,7 @@ def read_conditions(question: str, dashed: Collection[str] = ()) -> tuple[str, t
         return " "
 
     end = _end_of_plain_words(question)
-    rest = _CONDITION.sub(take, question)
+    rest = _CONDITION.sub(take, question) if _matches(question) else question
     if not conditions:
         return question, ()
     if len(conditions) > MAX_CONDITIONS:
@@ -68,7 +71,7 @@ def read_conditions(question: str, dashed: Collection[str] = ()) -> tuple[str, t
 
 def notes_on_reading(asked: str, conditions: Conditions) -> list[str]:
     """Return the notes that name what was read as conditions, and the words with a dash in the text that is asked."""
-    notes, found = list[str](), (_condition(match) for match in _CONDITION.finditer(asked))
+    notes, found = list[str](), map(_condition, _matches(asked))
     if conditions:
         notes.append(Message(f"read as conditions: {_shown(conditions)}", "; --literal asks for the text as it stands"))
     if dashed := [condition for condition in found if condition is not None and condition.excluded]:
@@ -93,10 +96,15 @@ def _condition(match: re.Match[str]) -> Condition | None:
     return Condition(sign + quoted, words, sign == "-")
 
 
+def _matches(question: str) -> list[re.Match[str]]:
+    """Return what looks like a condition. Most questions have no sign, and need no pattern of 5 ms."""
+    return [] if _SIGNS.isdisjoint(question) else [*_CONDITION.finditer(question)]
+
+
 def _end_of_plain_words(question: str) -> int:
     """Return a place after the last plain word and before the conditions that follow it; 0 if there is no word."""
     end = len(question)
-    for match in reversed([*_CONDITION.finditer(question)]):
+    for match in reversed(_matches(question)):
         if _condition(match) is not None:
             if exact_words(question[match.end() : end]):
                 return match.end()

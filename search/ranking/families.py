@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Sequence
 
+from indexer.lazy_pattern import lazy_pattern
 from indexer.stores.hashes import MAILS
 from indexer.stores.words.analysis import UNSPACED
 
@@ -19,7 +19,7 @@ FOLDED_DEPTH = 2
 _ROWS = {"csv", "tsv"}
 """Formats whose documents are rows of a table."""
 
-_WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
+_WORD = lazy_pattern(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
 
 Words = frozenset[tuple[str, int]]
 

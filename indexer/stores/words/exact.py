@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+from indexer.lazy_pattern import lazy_pattern
 from indexer.stores.words.accents import fold
 from indexer.stores.words.analysis import IN_WORDS, UNSEEN, UNSPACED
 
@@ -20,12 +21,12 @@ BORDER = "."
 _MAX_WORD_CHARACTERS = 64
 """The end of a longer word is replaced by its hash, because the engine refuses terms that are much longer."""
 
-_ASCII_WORD = re.compile(r"[^\W_]+(?:_+[^\W_]+)*", re.ASCII)
+_ASCII_WORD = lazy_pattern(r"[^\W_]+(?:_+[^\W_]+)*", re.ASCII)
 _LETTER = f"(?![_{UNSPACED}])[{IN_WORDS}]"
-_WORD = re.compile(rf"[{UNSPACED}]|(?![{UNSPACED}])[^\W_](?:{_LETTER})*(?:_+(?:{_LETTER})+)*")
-_UNSEEN = re.compile(f"[{UNSEEN}]+")
+_WORD = lazy_pattern(rf"[{UNSPACED}]|(?![{UNSPACED}])[^\W_](?:{_LETTER})*(?:_+(?:{_LETTER})+)*")
+_UNSEEN = lazy_pattern(f"[{UNSEEN}]+")
 _DASHES = r"\-\u2010\u2011\u2013\u2212\uff0d"
-_DASHED = re.compile(
+_DASHED = lazy_pattern(
     # The dash is first, because a search for a set of characters is fast. The en dash is a minus only before a digit.
     rf"[{_DASHES}](?<![{_DASHES}{IN_WORDS}\u0300-\u036f)\]}}%].)(?:(?<!\u2013)|(?=\d))([^\W_][{IN_WORDS}]*)"
 )
