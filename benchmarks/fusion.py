@@ -28,14 +28,14 @@ from indexer.calibration.probe import ask, compare
 from indexer.calibration.sample import DRAWN_PASSAGES, sample_by_content
 from indexer.encoders import Encoder
 from indexer.languages.detect import languages_of
-from indexer.languages.notes import DEFAULT, word_language
+from indexer.languages.notes import word_language
 from indexer.languages.questions import pieces_per_word
 from indexer.records import Vector
 from indexer.settings import Probed
 from indexer.stores.addresses.open import open_store
 from indexer.stores.reading.candidates import best_passages
 from indexer.stores.reading.store import Store
-from indexer.stores.words.analysis import stored_analysis
+from indexer.stores.words.analysis import DEFAULT, stored_analysis
 from likewise.cache.cached_encoder import CachedEncoder
 from likewise.cache.vector_cache import open_vector_cache
 from likewise.evaluation.measures import Qrels, evaluate, read_qrels, read_queries

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from typing import TypeGuard
 
 from indexer.errors import IndexDamaged, Message, UnknownUri
-from indexer.indexing.batches import broken_at
-from indexer.records import Document
+from indexer.records import Document, broken_at
 from indexer.stores.fields.flatten import scalars
 from indexer.stores.reading.snapshot import Snapshot
 from indexer.stores.reading.store import Store

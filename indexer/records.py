@@ -164,3 +164,12 @@ class KnownFile:
     entries: tuple[tuple[str, LedgerState, Reason], ...]
     readers: frozenset[str] = frozenset()
     notes: Mapping[str, tuple[Reason, ...]] = field(default_factory=dict)
+
+
+def broken_at(text: str) -> int | None:
+    """Return the offset of a lone surrogate, which is half a character and cannot be stored; None if there is none."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return error.start
+    return None

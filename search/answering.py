@@ -16,7 +16,6 @@ from indexer.encoders import Encoder
 from indexer.errors import BadInput
 from indexer.filters.tree import And, In, Where, conditions, render
 from indexer.filters.unknown_fields import without_unknown_fields
-from indexer.languages.notes import DEFAULT
 from indexer.languages.questions import MIN_KNOWN_SHARE, known_share_of, names
 from indexer.lookup import is_uri, unknown_uri
 from indexer.records import Vector
@@ -25,13 +24,12 @@ from indexer.stores.fields.field_types import check_filter
 from indexer.stores.port import FieldValues
 from indexer.stores.reading.snapshot import Snapshot
 from indexer.stores.reading.store import Store
-from indexer.stores.words.analysis import stored_analysis
+from indexer.stores.words.analysis import DEFAULT, stored_analysis
 from search.hits.hits import Hit, Hits
 from search.hits.marks import QuestionWords
 from search.hits.why import holds, reasons
 from search.query.conditions import notes_on_reading
 from search.query.examples import with_examples
-from search.query.missing_values import COMPARED_VALUES, may_have_notes, notes_on_values
 from search.query.newer import Newer, Weights
 from search.query.query import Query, changed
 from search.question_batches import AskedQuestion
@@ -256,6 +254,8 @@ class Answering:
 
         An empty index has no notes about values.
         """
+        from search.query.missing_values import COMPARED_VALUES, may_have_notes, notes_on_values
+
         if self.unknown_fields == "empty" or not snapshot.documents or not may_have_notes(where, found):
             return ()
         return self.kept.get(

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from indexer.encoders import Encoder, Recipe, get_query_encoder
 from indexer.encoders.recipes.port import of_role
 from indexer.errors import BadInput, Message
-from indexer.indexing.identity import require_recipe
 from indexer.languages.models import reads_english_alone
 from indexer.languages.questions import pieces_per_word
 from indexer.records import Vector
@@ -89,6 +88,8 @@ class QuestionEncoder:
         recipe = snapshot.settings.recipe
         if self._encoder is not None:
             if recipe is not None and recipe != self._checked_recipe:
+                from indexer.indexing.identity import require_recipe
+
                 require_recipe(self._store.address, recipe, self._encoder.recipe)
                 self._checked_recipe = recipe
             return self._encoder, ()

@@ -25,9 +25,7 @@ from indexer.stores.port import FieldValues, Info, Passage, Sort
 from indexer.stores.reading.snapshot import Snapshot
 from search.answering import Answering, UnknownFields
 from search.asker import Asker, as_list, hits_above
-from search.hits.explain import add_sentences
 from search.hits.hits import Hits
-from search.hits.rerank import rerank as rerank_hits
 from search.query.query import Query, understood
 from search.timings import Timings
 
@@ -149,10 +147,14 @@ class Searcher(Asker):
                     (vector,), (of_words,) = answering.questions.encode(snapshot, [query.words], answering.ahead)
                     notes += of_words
         if query.rerank is not None:
-            hits = rerank_hits(hits, query.rerank, query.words, query.k)
+            from search.hits.rerank import rerank
+
+            hits = rerank(hits, query.rerank, query.words, query.k)
         if query.min_score is not None:
             hits = hits_above(hits, query.min_score)
         if encoder is not None and vector is not None:
+            from search.hits.explain import add_sentences
+
             hits = replace(hits, hits=tuple(add_sentences(hits.hits, encoder, vector)))
         return replace(hits, notes=tuple(dict.fromkeys((*notes, *hits.notes))))
 

@@ -16,7 +16,7 @@ from indexer.encoders.recipes.recipe import Recipe
 from indexer.errors import BadInput, RecipeMismatch
 from indexer.exchange import Embedded
 from indexer.ledger import Code, Reason
-from indexer.records import OPTIONAL, Document, Section, Span, Vector
+from indexer.records import OPTIONAL, Document, Section, Span, Vector, broken_at
 from indexer.settings import Meaning
 from indexer.stores.fields.flatten import scalars
 from indexer.stores.hashes import content_hash, row_hash
@@ -416,12 +416,3 @@ def validate(document: Document, *, empty: bool = False) -> None:
     if not isinstance(document.metadata, Mapping):
         raise BadInput(f"{document.uri}: its metadata is not a mapping but {type(document.metadata).__name__}")
     scalars(document.uri, document.metadata)
-
-
-def broken_at(text: str) -> int | None:
-    """Return the offset of a lone surrogate, which is half a character and cannot be stored; None if there is none."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        return error.start
-    return None

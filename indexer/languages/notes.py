@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from indexer.encoders import Recipe
 from indexer.errors import Message
 from indexer.languages.detect import NAMES, named
-from indexer.stores.words.analysis import LANGUAGES
+from indexer.stores.words.analysis import DEFAULT, LANGUAGES
 
 MIN_STEMMER_SHARE = 0.1
 """Minimum share of a language that decides how words are searched, if a more frequent language has no stemmer."""
@@ -20,9 +20,6 @@ MIN_OTHER_SHARE = 0.8
 
 UNSPACED_LANGUAGES = frozenset(("zh", "ja", "ko", "th", "lo", "km", "my"))
 """Languages whose pairs of characters are indexed, whatever the language of the index."""
-
-DEFAULT = "en"
-"""The language of an index whose texts do not say which."""
 
 
 def word_language(shares: Mapping[str, float]) -> str:

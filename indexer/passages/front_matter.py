@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import datetime
 import re
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 _FRONT_MATTER = re.compile(
     r"(?:(---)|\+\+\+)[ \t]*(?:\r\n|\r|\n)(.{0,65536}?(?:\r\n|\r|\n))"
@@ -25,8 +23,7 @@ NEWLINE = re.compile(r"\r\n|\r|\n")
 """The line ends that markdown-it counts."""
 
 
-@dataclass(frozen=True, slots=True)
-class FrontMatter:
+class FrontMatter(NamedTuple):
     """The front matter of a text.
 
     Attributes:
@@ -62,6 +59,8 @@ def _members(block: str, language: str) -> tuple[Mapping[str, Any] | None, Excep
 
     It is asked for several times while a document is cut and shown.
     """
+    import tomllib
+
     try:
         members = _parse(block) if language == "YAML" else tomllib.loads(block.replace("\r\n", "\n"))
         return (_JsonValues().of(members, 0) or {}, None) if isinstance(members, dict) else (None, None)

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from indexer.errors import BadInput
 from indexer.filters.mapping import Filter, filter_tree
 from indexer.filters.tree import Where
-from indexer.indexing.batches import broken_at
-from indexer.records import Vector
+from indexer.records import Vector, broken_at
 from indexer.stores.port import Conditions, Unit
 from indexer.stores.vectors import unit_rows
 from search.query.conditions import read_conditions

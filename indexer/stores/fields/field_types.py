@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -174,7 +173,9 @@ def expect(name: str, value: Value | None, types: FieldTypes) -> None:
     below = [field for field in fields if field.startswith(f"{name}.")]
     if below and value is None:
         return
+    from difflib import get_close_matches
+
     near = below[:5] or [other for other in _SAME_MEANING.get(name, ()) if other in fields]
-    near = near or difflib.get_close_matches(name, [*COLUMNS, *fields], n=3, cutoff=0.5)
+    near = near or get_close_matches(name, [*COLUMNS, *fields], n=3, cutoff=0.5)
     hint = f"near: {', '.join(near)}" if near else f"it has: {', '.join([*COLUMNS, *fields[:20]])}"
     raise UnknownField(f'filter: no document has a field "{one_line(name, 80)}"; {one_line(hint, 400)}', name)

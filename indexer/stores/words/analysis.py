@@ -64,6 +64,9 @@ such no nor not only own same so than too very s t don
 _MAX_TERM_CHARACTERS = 64
 """Longer terms are cut: they are not words, and the engine refuses terms that are much longer."""
 
+DEFAULT = "en"
+"""The language of an index whose texts do not say which."""
+
 AUTO = "auto"
 """What a user gives for a language that is to be found from the texts."""
 

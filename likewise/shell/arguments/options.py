@@ -264,7 +264,7 @@ def resolve_uri(index: Container[str], address: str, uri: str) -> str:
     Raises:
         BadInput: several uris end with these names.
     """
-    from indexer.indexing.batches import broken_at
+    from indexer.records import broken_at
 
     stored = resolve_uris(index, [uri])[0]
     if stored in index or not uri or broken_at(uri) is not None:

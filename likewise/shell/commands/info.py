@@ -170,7 +170,8 @@ def _field_line(state: Info, commonest: Sequence[str]) -> str:
 def _language_line(shares: Mapping[str, float], language: str) -> str:
     """Return the languages of the texts, and the language in which words are searched."""
     from indexer.languages.detect import NAMES, listed, named
-    from indexer.languages.notes import DEFAULT, UNSPACED_LANGUAGES
+    from indexer.languages.notes import UNSPACED_LANGUAGES
+    from indexer.stores.words.analysis import DEFAULT
 
     words = f"as {NAMES[language]}" if language in NAMES else "as they are written"
     if not shares and language == DEFAULT:  # nobody has chosen it, and a short text may be in any other
