@@ -22,6 +22,14 @@ FOR_WRITERS = {"sqlite_utils", "pandas", "pip"}
 FRAMEWORKS = {"langchain_core", "llama_index", "haystack"}
 WEB = {"starlette", "uvicorn", "mcp", "pydantic", "prometheus_client"}
 
+NOT_FOR_A_QUESTION = (
+    *("indexer.encoders.load.", "indexer.encoders.recipes.locate.", "indexer.encoders.torch.", "indexer.exchange."),
+    *("indexer.filters.grammar.", "indexer.indexing.", "indexer.languages.detect.", "indexer.languages.notes."),
+    *("indexer.sources.", "search.hits.explain.", "search.hits.rerank.", "search.query.missing_values."),
+    *("difflib.", "lark.", "tomllib."),
+)
+"""Beginnings of the names of modules, each name with a dot at its end."""
+
 TAIL = "\nimport json as _j, sys as _s; print(_j.dumps(sorted({name.split('.')[0] for name in _s.modules})))"
 
 
@@ -126,6 +134,20 @@ def test_a_question_by_words_loads_no_reader_of_files(tmp_path: Path) -> None:
     _, printed = loaded(f"{search}\nimport sys; print('indexer.sources.files.reading' in sys.modules)")
     assert '"matched": 1' in printed
     assert printed.splitlines()[-1] == "False"
+
+
+def test_a_dense_question_loads_nothing_that_other_questions_or_writers_use(tmp_path: Path) -> None:
+    with Index.create(tmp_path / "x.index", dimensions=4) as index:
+        index.add([Document("a", "text")], vectors=np.eye(4)[:1])
+    program = (
+        "import sys; from search import Searcher\n"
+        "print(Searcher(sys.argv[1]).search_vector([1, 0, 0, 0], 3)[0].uri, *sys.modules)"
+    )
+    _, printed = loaded(program, str(tmp_path / "x.index"))
+    uri, *modules = printed.split()
+    assert uri == "a"
+    assert {"search.answering", "indexer.stores.local.segments.faiss_segment"} <= {*modules}
+    assert [each for each in modules if f"{each}.".startswith(NOT_FOR_A_QUESTION)] == []
 
 
 def test_a_client_of_a_service_loads_neither_a_store_nor_a_web_framework() -> None:

@@ -61,10 +61,10 @@ def test_a_model_in_a_folder_is_found_from_elsewhere_and_after_it_moved(
 
 
 def asked(folder: Path) -> tuple[dict[str, float], list[str], str]:
-    """Scores by uri, the packages that were loaded, and what was warned."""
+    """Scores by uri, which of these packages and modules were loaded, and what was warned."""
     program = (
         "import sys, json, likewise.shell\ntry:\n likewise.shell.main(sys.argv[1:])\nexcept SystemExit as end:\n"
-        " names = ('torch', 'transformers', 'sentence_transformers')\n"
+        " names = ('torch', 'transformers', 'sentence_transformers', 'indexer.encoders.load')\n"
         " print(json.dumps([name for name in names if name in sys.modules])); sys.exit(end.code)"
     )
     said = subprocess.run(
