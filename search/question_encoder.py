@@ -19,11 +19,16 @@ from search.timings import Timings
 
 
 class QuestionEncoder:
-    """Embeds questions to an index. Safe to share among threads."""
+    """Embeds questions to an index. Safe to share among threads.
+
+    Attributes:
+        threads: as for `get_query_encoder`.
+    """
 
     def __init__(self, store: Store, encoder: Encoder | None, trust_remote_code: bool, timings: Timings) -> None:
         """Embed with the model of this store; arguments and errors are those of `Searcher`."""
         self._store, self._encoder, self._trust, self._timings = store, encoder, trust_remote_code, timings
+        self.threads: int | None = None
         self._last_encoder: Encoder | None = None
         self._batches = QuestionBatches(timings)
         self._checked_recipe: Recipe | None = None  # recipe of the index that the user's own encoder was checked with
@@ -101,7 +106,7 @@ class QuestionEncoder:
                     " (--mode words)",
                 )
             )
-        return get_query_encoder(recipe, self._store.artifacts(), self._trust)
+        return get_query_encoder(recipe, self._store.artifacts(), self._trust, self.threads)
 
     def unread_bias(self, snapshot: Snapshot, text: str) -> float:
         """Return how much more words weigh because the model does not read a question of an index that is not English;

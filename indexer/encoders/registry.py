@@ -71,7 +71,7 @@ def get_encoder(model: Model, runtime: Runtime | None = None, models: KnownModel
 
 
 def get_query_encoder(
-    recipe: Recipe, compiled: Path, trust_remote_code: bool = False
+    recipe: Recipe, compiled: Path, trust_remote_code: bool = False, threads: int | None = None
 ) -> tuple[Encoder, tuple[str, ...]]:
     """Return an encoder of a stored recipe for questions: a loaded encoder, the compiled encoder, or torch's encoder.
 
@@ -79,6 +79,8 @@ def get_query_encoder(
 
     Args:
         compiled: the folder of the compiled encoder; it need not exist.
+        threads: number of threads of the compiled encoder, if this call opens it and OMP_NUM_THREADS names none. None
+            is one per core.
 
     Returns:
         The encoder, and notes: a note if `compiled` exists but cannot be used, so that torch answers instead.
@@ -87,7 +89,7 @@ def get_query_encoder(
         ModelError: the model is not found, or has other weights than the recipe was made with.
     """
     if recipe.question is not None:
-        return _get_two_for_questions(recipe, compiled, trust_remote_code)
+        return _get_two_for_questions(recipe, compiled, trust_remote_code, threads)
     if (loader := loader_of(recipe.model)) is not None:
         return steady(_get_opened(loader, recipe, Runtime(trust_remote_code=trust_remote_code))), ()
     notes: tuple[str, ...] = ()
@@ -98,7 +100,7 @@ def get_query_encoder(
             from indexer.encoders.openvino.encoder import CompiledEncoder
 
             try:
-                encoder = CompiledEncoder.open(compiled, threads=named_threads())
+                encoder = CompiledEncoder.open(compiled, threads=named_threads() or threads)
                 if not encoder.recipe.same(recipe):
                     raise ModelError(f"{compiled} is of another recipe: compile it again")
                 _compiled[recipe.identity] = encoder
@@ -121,11 +123,13 @@ def _get_two(recipe: Recipe, runtime: Runtime, models: KnownModels | None) -> En
     return TwoModels(recipe, questions, lambda: documents)
 
 
-def _get_two_for_questions(recipe: Recipe, compiled: Path, trust_remote_code: bool) -> tuple[Encoder, tuple[str, ...]]:
+def _get_two_for_questions(
+    recipe: Recipe, compiled: Path, trust_remote_code: bool, threads: int | None
+) -> tuple[Encoder, tuple[str, ...]]:
     """Return the encoder of two models that a stored recipe names, of which only that of questions is loaded now."""
     from indexer.encoders.chain.two_models import TwoModels
 
-    questions, notes = get_query_encoder(recipe.for_questions, compiled, trust_remote_code)
+    questions, notes = get_query_encoder(recipe.for_questions, compiled, trust_remote_code, threads)
     runtime = Runtime(trust_remote_code=trust_remote_code)
     return TwoModels(recipe, questions, lambda: _get_stored(recipe.for_documents, runtime)), notes
 

@@ -173,6 +173,8 @@ def search(
             Prompt(indexes.first, ask, partial(output.print, indexes), k=k, mode=mode, where=where).run()
             return 0
         if query != "-":
+            if not explain:  # A second thread takes longer to start than a short text.
+                indexes.compute_alone()
             output.print(indexes, indexes.answer(ask(text=query)))
             return 0
         return _answer_lines(indexes, ask, mode, output)
@@ -202,6 +204,11 @@ class _Indexes:
         from likewise.federation.several_indexes import answer_together
 
         return answer_together(self._searchers, query)
+
+    def compute_alone(self) -> None:
+        """Let compiled encoders compute in one thread."""
+        for searcher in self._searchers.values():
+            searcher.answering.questions.threads = 1
 
     def of(self, hit: Hit) -> Searcher:
         """Return the searcher of the index that holds a hit."""

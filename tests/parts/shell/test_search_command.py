@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from indexer import Document, Index
+from indexer.encoders import Encoder, Recipe, get_query_encoder
 from likewise.shell.terminal.output import printable
 from likewise.shell.terminal.terminal import Terminal
 
@@ -46,6 +47,25 @@ def test_hits_by_rank_score_title_place_and_passage(likewise: Callable[..., Any]
     assert second.startswith(" 2  0.")
     assert "\x1b" not in said.out  # a pipe gets plain text
     assert said.err == ""
+
+
+def test_one_question_opens_the_compiled_encoder_for_one_thread(
+    likewise: Callable[..., Any], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sentences to explain hits by, and several questions, are many texts."""
+    threads = []
+
+    def opened(recipe: Recipe, compiled: Path, trusted: bool, given: int | None) -> tuple[Encoder, tuple[str, ...]]:
+        threads.append(given)
+        return get_query_encoder(recipe, compiled, trusted, given)
+
+    monkeypatch.setattr("search.question_encoder.get_query_encoder", opened)
+    likewise("search", folder, "what does the moon do").succeeded()
+    assert set(threads) == {1}
+    threads.clear()
+    likewise("search", folder, "what does the moon do", "--explain").succeeded()
+    likewise("search", folder, "-", stdin="what does the moon do").succeeded()
+    assert set(threads) == {None}
 
 
 def test_a_hit_whose_file_is_gone_says_so(likewise: Callable[..., Any], tmp_path: Path) -> None:
