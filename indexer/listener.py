@@ -14,8 +14,8 @@ class Commit:
     Attributes:
         done: documents that were embedded, or copied, so far.
         passages: passages that were embedded, or copied, so far.
-        position: bytes that were read so far. If the model is changed or the index is copied: documents that were
-            compared so far.
+        position: bytes of the sources up to the last document of the commit. If the model is changed or the index is
+            copied: documents that were compared so far.
         total: the last position; None if it is unknown.
         changes: the changes of this commit.
     """

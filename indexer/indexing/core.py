@@ -19,7 +19,7 @@ from indexer.errors import BadInput
 from indexer.indexing.batches import ChangedDocument, Incoming, Pending, Prepared, diff, finish, refuse_unembedded
 from indexer.indexing.context import Context
 from indexer.indexing.embedder import Embedder, Workers
-from indexer.indexing.embedding import BATCH_CHARACTERS, COMMIT_S, FIRST_BATCH_CHARACTERS, settings_of_new
+from indexer.indexing.embedding import BATCH_CHARACTERS, FIRST_BATCH_CHARACTERS, settings_of_new
 from indexer.indexing.first_documents import FirstDocuments
 from indexer.indexing.identity import as_stored, index_was_replaced, moved_to, require_recipe
 from indexer.indexing.index_embedding import IndexEmbedding
@@ -145,11 +145,11 @@ class IndexCore:
 
     @property
     def batch_characters(self) -> int:
-        """Number of characters to embed and commit together: what is embedded in `COMMIT_S`, within bounds."""
+        """Number of characters to embed and commit together: what is embedded in some seconds, within bounds."""
         if self._embedding is None:
             return BATCH_CHARACTERS  # Nothing is embedded.
-        speed = self._embedding.here.speed
-        return min(BATCH_CHARACTERS, FIRST_BATCH_CHARACTERS if speed is None else int(speed * COMMIT_S))
+        here = self._embedding.here
+        return min(BATCH_CHARACTERS, FIRST_BATCH_CHARACTERS if here.speed is None else int(here.speed * here.batch_s))
 
     def commit(self, pending: Pending) -> Changes:
         """Wait for the embedding of a batch, and commit what is new.

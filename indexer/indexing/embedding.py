@@ -44,11 +44,11 @@ Ready = Callable[[Encoder], Encoder]
 BATCH_CHARACTERS = 512 * 1024
 """Number of characters that are embedded and committed together: a few seconds of work, with bounded memory."""
 
-FIRST_BATCH_CHARACTERS = 16_000
-"""Characters of the first batch, at which the speed of the model is measured."""
+FIRST_BATCH_CHARACTERS, FIRST_BATCH_S = 16_000, 1.0
+"""Characters of the first batch, at which the speed of the model is measured, and maximum seconds of reading for it."""
 
 COMMIT_S = 10.0
-"""Seconds of embedding after which to commit, so that an interruption costs no more."""
+"""Maximum seconds of embedding after which to commit, so that an interruption costs no more."""
 
 _PLAIN_TEXT = "On 12 May 2020 the weather in the city was good, and 7 people came."
 """A sentence with a token that every sound model knows: most models know English words, the others digits."""
@@ -60,11 +60,13 @@ class Embedding:
     Attributes:
         speed: characters of documents that the encoder embedded per second, when it was needed last; None before.
             Vectors from the cache do not count.
+        batch_s: seconds of embedding after which to commit. They grow up to COMMIT_S: the first commits come soon.
     """
 
     def __init__(self, recipe: Recipe, settings: PassageSettings) -> None:
         """Take the recipe and the passage settings of an index."""
         self.speed: float | None = None
+        self.batch_s = 1.0
         self._recipe = recipe
         self._settings = settings
         self._slack = 0
@@ -105,14 +107,14 @@ class Embedding:
             spans = [[] if number in too_long else own for number, own in enumerate(spans)]
             if unreadable:
                 spans = _without(unreadable, documents, spans)
-            texts = _texts(documents, spans)
+            texts = [text for pair in zip(documents, spans, strict=True) for text in embedded_texts(*pair)]
             counter = _Counter(len(texts), listener)
             try:
                 ready = partial(self._ready, listener=notes, counter=counter)
                 with watching(counter.add):
                     vectors = cached(encoder, ready).encode(texts, role="document")
                 if rate := counter.rate():
-                    self.speed = rate * sum(len(document.text) + 256 for document in documents) / len(texts)
+                    self.measured(documents, len(texts) / rate)
                 break
             except NothingKnown as error:
                 if unreadable or (len(error.texts) == len(texts) > 1 and not _knows_words(cached(encoder, ready))):
@@ -137,12 +139,12 @@ class Embedding:
     def timed(self, documents: Sequence[Document]) -> Callable[[object], None]:
         """Return a function that is called when workers have embedded these documents, and measures their speed."""
         began = time.monotonic()
+        return lambda _: self.measured(documents, time.monotonic() - began)
 
-        def ended(_: object) -> None:
-            characters = sum(len(document.text) + 256 for document in documents)
-            self.speed = characters / max(time.monotonic() - began, 1e-9)
-
-        return ended
+    def measured(self, documents: Sequence[Document], seconds: float) -> None:
+        """Note how many seconds it took to embed documents."""
+        self.speed = sum(len(document.text) + 256 for document in documents) / max(seconds, 1e-9)
+        self.batch_s = min(3 * self.batch_s, COMMIT_S)
 
     def _ready(self, encoder: Encoder, *, listener: Listener, counter: _Counter) -> Encoder:
         """Return the encoder for a batch of passages. Behind an endpoint there is no runtime to choose."""
@@ -197,21 +199,8 @@ def _knows_words(encoder: Encoder) -> bool:
 def _without(unreadable: set[str], documents: Sequence[Document], spans: Sequence[Sequence[Span]]) -> list[list[Span]]:
     """Return the spans of each document whose embedded text is readable."""
     return [
-        [
-            span
-            for span, text in zip(document_spans, embedded_texts(document, document_spans), strict=True)
-            if text not in unreadable
-        ]
-        for document, document_spans in zip(documents, spans, strict=True)
-    ]
-
-
-def _texts(documents: Sequence[Document], spans: Sequence[Sequence[Span]]) -> list[str]:
-    """Return the texts of all passages as they are embedded."""
-    return [
-        text
-        for document, document_spans in zip(documents, spans, strict=True)
-        for text in embedded_texts(document, document_spans)
+        [span for span, text in zip(own, embedded_texts(document, own), strict=True) if text not in unreadable]
+        for document, own in zip(documents, spans, strict=True)
     ]
 
 

@@ -15,7 +15,7 @@ from indexer.errors import BadInput, IndexDamaged, count_of
 from indexer.exchange import Embedded
 from indexer.indexing.batches import Pending, Prepared, validate, vectors_of_record
 from indexer.indexing.core import IndexCore
-from indexer.indexing.embedding import BATCH_CHARACTERS, COMMIT_S
+from indexer.indexing.embedding import BATCH_CHARACTERS, COMMIT_S, FIRST_BATCH_CHARACTERS, FIRST_BATCH_S
 from indexer.ledger import HELD, NO_REASON, Code, LedgerState, Reason
 from indexer.listener import Commit
 from indexer.records import UNREAD, Changes, Document, KnownFile, Stamp
@@ -70,23 +70,12 @@ NAMED_SKIPS = 3
 
 @dataclass(slots=True)
 class _Batch:
-    documents: dict[str, tuple[Document, Embedded | None, Entry]] = field(default_factory=dict)
+    documents: dict[str, tuple[Document, Embedded | None, Entry, int]] = field(default_factory=dict)  # with positions
     rows: list[LedgerRow] = field(default_factory=list)
     stamps: dict[str, Stamp] = field(default_factory=dict)
     removed: list[str] = field(default_factory=list)
     characters: int = 0
     began: float = field(default_factory=time.monotonic)
-
-    @property
-    def is_full(self) -> bool:
-        """Whether enough was read for the next commits. A slow reader does not hold them up.
-
-        A commit may have fewer characters, but of records with one id only the last is embedded if they were read
-        together.
-        """
-        if self.characters >= BATCH_CHARACTERS:
-            return True
-        return bool(self.documents) and time.monotonic() - self.began > COMMIT_S
 
     def split(self, characters: int) -> _Batch:
         """Return a batch of the first documents, which together reach a number of characters, with all rows. This batch
@@ -148,7 +137,6 @@ class Seen:
         reasons: number of failures, by reason.
         skipped: the first new files and records that were skipped.
         joined: files that have the same uris by a member that the user has named.
-        size: bytes of the files that are documents, and characters of the records that are.
         listed: number of files so far, and their bytes, without those that could not be looked into.
         other_readers: number of files that have not changed, whose reader has.
         notes: notes of the encoder and the writer, each once.
@@ -168,7 +156,6 @@ class Seen:
     reasons: Counter[Reason] = field(default_factory=Counter)
     skipped: list[tuple[str, Reason]] = field(default_factory=list)
     joined: set[str] = field(default_factory=set)
-    size: int = 0
     listed: tuple[int, int] = 0, 0
     other_readers: int = 0
     notes: dict[str, None] = field(default_factory=dict)
@@ -226,10 +213,25 @@ class _Commits:
         self._index, self._writer, self._seen = index, writer, seen
         self._run = writer.begin_run()
         self._under_way: deque[tuple[_Batch, Pending]] = deque()  # in the order in which they are committed
+        self._is_first = True  # until a batch was submitted
         self._left_out: dict[str, set[str]] = {}  # files of documents that only the other index has, by uri
         with index.store.snapshot() as snapshot:
             for row in left_out_rows(snapshot):
                 self._left_out.setdefault(row.uri, set()).add(row.file)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether enough was read for the next commits. A slow reader does not hold them up, and the first comes soon.
+
+        A commit may have fewer characters, but of records with one id only the last is embedded if they were read
+        together, and the first batch chooses the model if it is open. So only whole files are committed soon.
+        """
+        soon = self._is_first and self._index.settings.model_open is None
+        soon = soon and all(uri == entry.file for uri, (_, _, entry, _) in self.batch.documents.items())
+        characters, seconds = (FIRST_BATCH_CHARACTERS, FIRST_BATCH_S) if soon else (BATCH_CHARACTERS, COMMIT_S)
+        if self.batch.characters >= characters:
+            return True
+        return bool(self.batch.documents) and time.monotonic() - self.batch.began > seconds
 
     def row(self, entry: Entry, state: LedgerState, reason: Reason) -> LedgerRow:
         """Return the row of an entry. If only the other index has the document, the row still says so."""
@@ -243,8 +245,8 @@ class _Commits:
 
     def submit(self, *, more_follow: bool = False) -> None:
         """Begin to embed what was read, in parts that are embedded in COMMIT_S seconds each."""
-        batch, self.batch = self.batch, _Batch()
-        self._index.choose_model([(document, embedded) for document, embedded, _ in batch.documents.values()])
+        batch, self.batch, self._is_first = self.batch, _Batch(), False
+        self._index.choose_model([(document, embedded) for document, embedded, *_ in batch.documents.values()])
         while True:
             part = batch.split(self._index.batch_characters)
             if not batch.documents:
@@ -253,7 +255,7 @@ class _Commits:
                 self.commit(0)  # The last document of a uri counts, so it is compared with the one before it.
             if part.documents:
                 self._index.context.listener.embedding(len(part.documents))
-            incoming = [(document, embedded) for document, embedded, _ in part.documents.values()]
+            incoming = [(document, embedded) for document, embedded, *_ in part.documents.values()]
             pending = self._index.submit(incoming, more_follow=more_follow or bool(batch.documents))
             self._under_way.append((part, pending))
             self.commit(self._index.window())
@@ -301,7 +303,7 @@ class _Commits:
         reasons |= prepared.failed
         rows = [
             self.row(entry, states[uri], reasons.get(uri, entry.reason))
-            for uri, (_, _, entry) in batch.documents.items()
+            for uri, (_, _, entry, _) in batch.documents.items()
         ]
         if not rows and not batch.rows and not batch.stamps and not batch.removed:
             return
@@ -319,7 +321,8 @@ class _Commits:
         for row in rows:
             seen.add(row.file, row.state, row.reason)
         seen.counts["passages"] += sum(len(item.spans) for item in work if item.spans)
-        commit = Commit(seen.states["indexed"], seen.counts["passages"], seen.size, changes=changes)
+        *_, position = next(reversed(batch.documents.values()), seen.listed)
+        commit = Commit(seen.states["indexed"], seen.counts["passages"], position, changes=changes)
         self._index.context.listener.committed(commit)
 
     def _write(self, work: Sequence[EmbeddedDocument], batch: _Batch, rows: Sequence[LedgerRow]) -> Changes:
@@ -440,7 +443,7 @@ class Run:
             is_one |= entry.uri == entry.file
             if document is not None and entry.uri != entry.file:
                 formats.add(document.format)
-            if self._commits.batch.is_full:
+            if self._commits.is_full:
                 self._commits.submit(more_follow=True)
             self._commits.commit(self._index.window())
         if entry.file not in self.seen.unopened:
@@ -511,8 +514,7 @@ class Run:
             seen.states["skipped"] += 1
             batch.rows.append(self._commits.row(earlier[2], "skipped", Code.DUPLICATE()))
         seen.counts["nameless"] += entry.uri.startswith(f"{STDIN}:") and entry.uri[2:].isdecimal()
-        seen.size += entry.stamp.size if entry.uri == entry.file and entry.stamp else len(entry.document.text)
-        batch.documents[entry.uri] = (entry.document, embedded, entry)
+        batch.documents[entry.uri] = (entry.document, embedded, entry, seen.listed[1] - entry.left)
         batch.characters += _size(entry.document)
         return entry.document
 

@@ -96,6 +96,7 @@ def after_embedding(index: IndexCore, writer: Writer) -> list[str]:
 
     if index.recipe is None:
         return []
+    index.context.listener.step("measuring the cosines")
     try:
         renew(index.store, index.context.cached(steady(index.encoder)))
     except ModelError as error:  # possible where every passage came with its vectors

@@ -42,6 +42,7 @@ class Entry:
         ignored: whether it was left out because of a rule (folders/ignores.py). A folder then stands for all its files.
         reader: format and version of its reader (`formats.reader_of`); empty for a file that was not opened.
         notes: what was not read of a document, such as pages without text.
+        left: bytes of its file that were not read yet.
         is_exported: whether `likewise export` wrote the record, whose id is the address of a document.
     """
 
@@ -57,6 +58,7 @@ class Entry:
     ignored: bool = False
     reader: str = ""
     notes: tuple[Reason, ...] = ()
+    left: int = 0
     is_exported: bool = False
 
     def at(self, uri: str) -> Entry:

@@ -143,7 +143,8 @@ def entries_of(
             reader = reader_of(format_.name)
             part, format_ = part_of(file, format_)
             for entry in _read(part, walked, format_, head, stamp, options, mailboxes, is_discovered):
-                yield replace(entry, reader=entry.reader or reader)
+                left = max(stamp.size - file.tell(), 0) if format_.kind == "records" else 0
+                yield replace(entry, reader=entry.reader or reader, left=left)
     except OSError as error:
         yield Entry(path, path, "failed", Code.CANNOT_BE_READ(error.strerror or error), stamp=stamp)
 
