@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from indexer import doors
@@ -105,6 +106,7 @@ def run_and_report(
     progress = RunProgress([source for _, opened in groups for source in opened], stream=options.stream)
     notes: list[str] = []
     with (
+        progress,
         vectors_cached(not options.no_cache, notes) as cache,
         opened_workers(options.workers, options.worker_resources, progress, notes) as workers,
         open_for_writing(
@@ -116,9 +118,10 @@ def run_and_report(
             shards=options.shards,
         ) as (index, rebuild_notes),
         index.writer() as writer,
-        progress,
     ):
         notes.extend(rebuild_notes)
+        if options.workers is None and index.recipe is not None and (part := doors.find("parts", "workers")):
+            progress.quicker = partial(part.quicker, index)
         if (width := vector_options.dimensions) is not None and not index.settings.dimensions:
             index.take_width(width)
         try:
@@ -202,6 +205,7 @@ def open_for_writing(
     def describe(like: IndexCore | None = None) -> tuple[Settings, Encoder | None]:
         from indexer.sources.files.sample import sample_texts
 
+        context.listener.step("loading the model" if options.names_model else "choosing and loading the model")
         settings, encoder = options.settings(like, context.cache, lambda: sample_texts(groups))
         if settings.model_note:
             context.listener.chosen(settings.model_note)

@@ -1,10 +1,15 @@
-"""The output of commands while they work: notes on standard error, and a bar on a terminal."""
+"""The output of commands while they work on standard error: notes, and a bar or lines."""
 
 from __future__ import annotations
 
+import math
 import os
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import count
 from typing import TYPE_CHECKING, Self
 
 from indexer.errors import count_of, in_shell
@@ -17,7 +22,11 @@ if TYPE_CHECKING:
     from indexer.sources import Source
 
 _REDRAW_S = 0.1
-_NAME_CHARACTERS = 40
+_NAME_CHARACTERS, _BAR_WIDTH = 40, 10
+_SECOND, _LINE_SECONDS = 1.0, 10
+"""Seconds between two looks at whether a line is due off a terminal, and between two lines."""
+_LONG_S = 60.0
+"""Minimum seconds left of a run that is told what would make it quicker."""
 
 
 class Console(Listener):
@@ -42,49 +51,86 @@ class Console(Listener):
 
 
 class _WithBar(Console):
-    """A bar on a terminal; elsewhere it draws nothing."""
+    """A bar on a terminal; elsewhere a line when work takes longer than a second, and then every ten seconds.
+
+    Rate and time left are measured from the first commit on, before which the model is loaded.
+    """
 
     def __init__(self, description: str) -> None:
         super().__init__()
+        self._text, self._is_at_work = description, False
         self._counts = self._workers = ""  # of the commits so far; workers that embed
         self._shown = 0.0  # when anything was shown last
+        self._first: tuple[float, Commit] | None = None  # the first commit, and when it came
+        self._left_s = 0.0
+        self._ended = threading.Event()
         self._bar = _bar() if on_terminal() else None
         if self._bar is not None:
-            self._task = self._bar.add_task(description, start=False, total=None)
+            self._task = self._bar.add_task(description, total=None)
 
     def __enter__(self) -> Self:
         if self._bar is not None:
-            self._bar.start_task(self._task)  # Opening the index and waiting for a writer do not count.
             self._bar.start()
+        else:
+            threading.Thread(target=self._print_lines, daemon=True).start()
         return self
 
     def __exit__(self, *ended: object) -> None:
+        self._ended.set()
         if self._bar is not None:
             self._bar.stop()
 
     def step(self, text: str) -> None:
+        self._is_at_work = True
         self._show(text)
 
     def embedded(self, passages: int, total: int) -> None:
         if time.monotonic() - self._shown >= _REDRAW_S:
             self._show(f"embedding {number(passages)} of {count_of(total, 'passage')}")
 
-    def _show(self, text: str) -> None:
-        """Show what is being done, after the counts of the commits so far."""
-        if self._bar is None:
-            return
-        from rich.markup import escape
+    def _print_lines(self) -> None:
+        is_first = True
+        for second in count(1):
+            if self._ended.wait(_SECOND if second > 1 else 0.4 * _SECOND):  # The imports before it took the rest.
+                return
+            if second % _LINE_SECONDS == 0 or (is_first and self._is_at_work):
+                is_first = False
+                say(f"likewise: {self._line}", err=True)
 
-        self._shown = time.monotonic()
-        counts = f"{self._counts}; " if self._counts else ""
-        self._bar.update(self._task, description=escape(f"{counts}{text}{self._workers}"))
+    @property
+    def _line(self) -> str:
+        """What is being done, after the counts of the commits so far."""
+        return "; ".join(filter(None, (self._counts, self._text))) + self._workers
+
+    def _show(self, text: str) -> None:
+        self._text, self._shown = text, time.monotonic()
+        if self._bar is not None:
+            from rich.markup import escape
+
+            self._bar.update(self._task, description=escape(self._line))
+
+    def _show_commit(self, counts: str, commit: Commit) -> None:
+        """Show the counts of a commit, and from the second commit on the rate and the time that is left."""
+        self._counts = f"{counts}, {count_of(commit.passages, 'passage')}" if commit.passages else counts
+        now = time.monotonic()
+        began, first = self._first = self._first or (now, commit)
+        seconds, done = now - began, commit.position - first.position
+        if seconds and (rate := (commit.passages - first.passages) / seconds):
+            self._counts += f", {rate:,.0f}/s" if rate >= 1 else f", {60 * rate:.0f}/min"
+        if done and (left := (commit.total or 0) - commit.position) > 0:
+            self._left_s = left * seconds / done
+            self._counts += f", about {_duration(self._left_s)} left"
+        if self._bar is not None:
+            self._bar.update(self._task, total=commit.total, completed=commit.position)
+        self._show("")
 
 
 class RunProgress(_WithBar):
-    """The console of an indexing run, with a bar: documents, passages, rate and time left, by bytes read.
+    """The console of an indexing run: documents, passages, rate and time left, by bytes of the sources.
 
     Attributes:
         kept: documents that were embedded and committed so far.
+        quicker: returns what would make the run quicker here, which is printed once if the run is long.
     """
 
     def __init__(self, sources: Sequence[Source], *, stream: bool = False) -> None:
@@ -93,49 +139,48 @@ class RunProgress(_WithBar):
         Args:
             stream: print the uris of each commit as a line of JSON.
         """
-        super().__init__("reading")
-        self._stream = stream
+        super().__init__("opening the index")
+        self._stream, self._sources = stream, sources
         self.kept = 0
-        if self._bar is not None:
-            self._bar.update(self._task, total=_size(sources))
+        self.quicker: Callable[[], str] | None = None
 
     def committed(self, commit: Commit) -> None:
         self.kept = commit.done
-        if self._bar is not None:
-            rate = commit.done / max(self._bar.tasks[0].elapsed or 0, 1e-9)
-            rated = f", {rate:.0f} documents/s" if rate >= 1 else f", {rate * 60:.0f} documents/min" if rate else ""
-            self._counts = f"{count_of(commit.done, 'document')}, {count_of(commit.passages, 'passage')}{rated}"
-            self._bar.update(self._task, completed=commit.position, description=self._counts)
+        if self._first is not None:  # Most runs with one commit are short, and need not walk their sources again.
+            commit = replace(commit, total=self._total)
+        self._show_commit(count_of(commit.done, "document"), commit)
+        if self.quicker is not None and self._left_s > _LONG_S:
+            if advice := self.quicker():
+                say(f"likewise: about {_duration(self._left_s)} left; {advice}", err=True)
+            self.quicker = None
         uris = [*commit.changes.added, *commit.changes.replaced, *commit.changes.updated]
         if self._stream and uris:
             say_json({"committed": uris})
 
     def reading(self, file: str, files: int, size: int) -> None:
         """Show the files that are read before the first commit, which may take minutes."""
-        if self._bar is None or time.monotonic() - self._shown < _REDRAW_S:
-            return
-        name = printable(os.path.basename(file))  # noqa: PTH119
-        self._show(f"reading {name[:_NAME_CHARACTERS]}, {count_of(files, 'file')}, {size / 2**20:,.1f} MB")
+        if time.monotonic() - self._shown >= _REDRAW_S:
+            name = printable(os.path.basename(file))  # noqa: PTH119
+            self._show(f"reading {name[:_NAME_CHARACTERS]}, {count_of(files, 'file')}, {size / 2**20:,.1f} MB")
 
     def embedding(self, documents: int) -> None:
-        self._show(f"embedding {count_of(documents, 'document')}")
+        self.step(f"embedding {count_of(documents, 'document')}")
 
     def workers(self, busy: int, workers: int) -> None:
         """Show who waits: workers for documents to be read, or the run for its workers."""
         waiting = f", {number(workers - busy)} waiting" if busy < workers else ""
         self._workers = f" on {count_of(workers, 'worker')}{waiting}"
 
+    @cached_property
+    def _total(self) -> int | None:
+        return _size(self._sources)
+
 
 class DocumentProgress(_WithBar):
-    """The console of a copy or of a change of the model, with a bar: documents and passages that are done."""
+    """The console of a copy or of a change of the model: documents and passages that are done, rate and time left."""
 
     def committed(self, commit: Commit) -> None:
-        if self._bar is not None:
-            self._counts = f"{number(commit.position)} of {count_of(commit.total or 0, 'document')}"
-            if commit.passages:
-                rate = commit.passages / max(self._bar.tasks[0].elapsed or 0, 1e-9)
-                self._counts += f", {count_of(commit.passages, 'passage')}, {rate:,.0f}/s"
-            self._bar.update(self._task, total=commit.total, completed=commit.position, description=self._counts)
+        self._show_commit(f"{number(commit.position)} of {count_of(commit.total or 0, 'document')}", commit)
 
 
 class Steps(_WithBar):
@@ -143,6 +188,7 @@ class Steps(_WithBar):
 
     def __init__(self) -> None:
         super().__init__("starting")
+        self._ended.set()  # It prints its own lines.
 
     def step(self, text: str) -> None:
         if self._bar is None:
@@ -157,17 +203,17 @@ class Steps(_WithBar):
 
 def _bar() -> Bar:
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    return Progress(
-        BarColumn(),
-        TextColumn("{task.description}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
+    columns = TimeElapsedColumn(), BarColumn(_BAR_WIDTH), TextColumn("{task.description}")
+    return Progress(*columns, console=Console(stderr=True), transient=True)
+
+
+def _duration(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    if minutes < 2:
+        return f"{5 * math.ceil(seconds / 5)} s"
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def _size(sources: Sequence[Source]) -> int | None:

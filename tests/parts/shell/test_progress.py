@@ -1,7 +1,8 @@
-"""The total of the progress bar: the bytes that the run will read, or none; looking for it breaks nothing."""
+"""Progress: the bar or the lines, the rate and the time left, what they count, and when the first commit comes."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ from indexer.sources import ReadOptions, open_sources
 from indexer.stores.addresses.open import create_store, holds_store
 from likewise.cache.cached_encoder import CachedEncoder
 from likewise.cache.vector_cache import VectorCache
+from likewise.shell.indexing.vector_options import VectorOptions
 from likewise.shell.terminal import progress as shown
 from likewise.shell.terminal.progress import RunProgress, _size
 
@@ -95,6 +97,158 @@ def test_files_and_bytes_are_shown_before_the_first_commit(folder: Path, monkeyp
     assert task.description.endswith("; embedding 1 document")
 
 
+def test_rate_and_time_left_come_with_the_second_commit(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = [1000.0]
+    monkeypatch.setattr("likewise.shell.terminal.progress.time.monotonic", lambda: clock[0])
+    progress = RunProgress(open_sources([str(folder)], ReadOptions(), holds_store))  # of 3,210 bytes
+    advice = iter(["quicker: a faster computer"])
+    progress.quicker = lambda: next(advice)  # a second call would raise an error
+    progress.committed(Commit(done=1, passages=10, position=10))
+    assert progress._line == "1 document, 10 passages"
+    clock[0] += 10
+    progress.committed(Commit(done=2, passages=40, position=185))
+    assert progress._line == "2 documents, 40 passages, 3/s, about 3 min left"
+    progress.embedded(5, 20)
+    assert progress._line == "2 documents, 40 passages, 3/s, about 3 min left"  # that was a moment ago
+    clock[0] += 20
+    progress.embedded(5, 20)
+    assert progress._line == "2 documents, 40 passages, 3/s, about 3 min left; embedding 5 of 20 passages"
+    progress.committed(Commit(done=3, passages=41, position=400))
+    assert progress._line == "3 documents, 41 passages, 1/s, about 4 min left"
+    clock[0] += 3600
+    progress.committed(Commit(done=4, passages=42, position=3210))
+    assert progress._line == "4 documents, 42 passages, 1/min"
+    assert capsys.readouterr().err == "likewise: about 3 min left; quicker: a faster computer\n"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(1, "5 s"), (88, "90 s"), (91, "2 min"), (7100, "118 min"), (7300, "2 h 2 min")]
+)
+def test_the_time_left_is_rounded(seconds: float, text: str) -> None:
+    assert shown._duration(seconds) == text
+
+
+def test_a_short_run_is_not_told_what_would_be_quicker(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    progress = RunProgress(open_sources([str(folder)], ReadOptions(), holds_store))
+    progress.quicker = lambda: "quicker: a faster computer"
+    for position in (10, 3000):
+        progress.committed(Commit(done=1, passages=10, position=position))
+    assert capsys.readouterr().err == ""
+
+
+class Seconds:
+    """An event that is set after a number of waits; each wait calls an action."""
+
+    def __init__(self, actions: dict[int, Callable[[], None]], waits: int) -> None:
+        self.actions, self.waits, self.passed = actions, waits, 0
+
+    def wait(self, seconds: float) -> bool:
+        self.passed += 1
+        self.actions.get(self.passed, lambda: None)()
+        return self.passed > self.waits
+
+
+def printed(progress: RunProgress, actions: dict[int, Callable[[], None]], capsys: pytest.CaptureFixture[str]) -> Any:
+    progress._ended = Seconds(actions, 30)  # type: ignore[assignment]
+    progress._print_lines()
+    return capsys.readouterr().err.splitlines()
+
+
+def test_without_a_terminal_there_is_a_line_after_a_second_and_then_every_ten(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    progress = RunProgress(open_sources([str(folder)], ReadOptions(), holds_store))
+    progress.step("loading the model")
+    actions = {
+        9: lambda: progress.embedding(3),
+        15: lambda: progress.committed(Commit(done=3, passages=9, position=10)),
+    }
+    assert printed(progress, actions, capsys) == [
+        "likewise: loading the model",
+        "likewise: embedding 3 documents",
+        "likewise: 3 documents, 9 passages",
+        "likewise: 3 documents, 9 passages",
+    ]
+
+
+def test_a_run_that_only_looks_at_files_is_silent_for_ten_seconds(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    progress = RunProgress(open_sources([str(folder)], ReadOptions(), holds_store))
+    lines = printed(progress, {2: lambda: progress.reading(f"{folder}/a\x1b.txt", 3, 2**20)}, capsys)
+    assert lines == ["likewise: reading a\N{REPLACEMENT CHARACTER}.txt, 3 files, 1.0 MB"] * 3
+
+
+def test_a_run_shows_something_before_it_loads_the_model(
+    folder: Path, tmp_path: Path, likewise: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+
+    def recorded(name: str, owner: Any, method: str) -> None:
+        original = getattr(owner, method)
+        monkeypatch.setattr(owner, method, lambda *args: (events.append(name), original(*args))[1])
+
+    recorded("shown", RunProgress, "__enter__")
+    recorded("loading", VectorOptions, "settings")
+    likewise("index", tmp_path / "x.index", folder).succeeded()
+    assert events == ["shown", "loading"]
+
+
+def indexed(sources: list[Any], index: Path, encoder: Any, listener: Listener) -> None:
+    options = ReadOptions()
+    context = Context(listener=listener)
+    opened = open_sources([str(source) for source in sources], options, holds_store)
+    with Index.open(index, create=True, model=encoder):
+        pass
+    with IndexCore.open(index, encoder, context) as core, core.writer() as writer:
+        index_sources(core, writer, [(options, opened)])
+
+
+class Events(Listener):
+    """Collects the files that are read, and the position of each commit."""
+
+    def __init__(self) -> None:
+        self.events: list[str | int] = []
+
+    def reading(self, file: str, files: int, size: int) -> None:
+        self.events.append(Path(file).name)
+
+    def committed(self, commit: Commit) -> None:
+        self.events.append(commit.position)
+
+
+def test_the_first_commit_does_not_wait_for_all_files(tmp_path: Path, encoder: Any) -> None:
+    (tmp_path / "w").mkdir()
+    for name in "abcd":
+        (tmp_path / "w" / f"{name}.txt").write_text(f"word{name} " * 1500)  # 9,000 characters
+    events = Events()
+    indexed([tmp_path / "w"], tmp_path / "x.index", encoder, events)
+    assert events.events[:3] == ["a.txt", "b.txt", 18_000]
+    assert events.events[-1] == 36_000
+
+
+def test_a_commit_counts_the_bytes_up_to_its_last_document(
+    tmp_path: Path, encoder: Any, lines: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("indexer.indexing.core.BATCH_CHARACTERS", 256 + 4)  # one record
+    (tmp_path / "w").mkdir()
+    (tmp_path / "w" / "a.txt").write_text("word")
+    record = {"id": "1", "text": "word", "rest": "x" * 100}
+    (tmp_path / "w" / "r.jsonl").write_text(written := lines(record, record | {"id": "2"}))
+    for file in (tmp_path / "w").iterdir():
+        os.utime(file, (1_700_000_000, 1_700_000_000))  # the second run does not open them
+    events = Events()
+    indexed([tmp_path / "w"], tmp_path / "x.index", encoder, events)
+    half = len(written) // 2
+    assert events.events == ["a.txt", "r.jsonl", 4, 4 + half, 4 + 2 * half]
+    (tmp_path / "w" / "s.txt").write_text("another")
+    again = Events()
+    indexed([tmp_path / "w"], tmp_path / "x.index", encoder, again)
+    assert again.events == ["a.txt", "r.jsonl", "s.txt", 4 + 2 * half + 7]
+
+
 def test_a_run_tells_each_file_and_what_it_embeds(
     folder: Path, tmp_path: Path, encoder: Any, lines: Callable[..., str]
 ) -> None:
@@ -151,15 +305,17 @@ def test_passages_are_counted_while_a_batch_is_embedded(
     assert seen[:2] == ["embedding 2 of 4 passages", "embedding 4 of 4 passages"]
 
 
-def test_every_writer_commits_after_some_seconds_of_embedding(tmp_path: Path, encoder: Any) -> None:
+def test_every_writer_commits_after_some_seconds_of_embedding_that_grow(tmp_path: Path, encoder: Any) -> None:
+    text = Document("a", "x" * (1000 - 256))
     with Index.create(tmp_path / "x.index", encoder) as index:
         core = index._core
         assert core.batch_characters == 16_000
         assert core._embedding is not None
-        core._embedding.here.speed = 500.0  # characters in a second
-        assert core.batch_characters == 5_000
-        core._embedding.here.speed = 1e9
-        assert core.batch_characters == 512 * 1024
+        sizes = []
+        for seconds in (2.0, 2.0, 2.0, 2.0, 0.0):
+            core._embedding.here.measured([text], seconds)
+            sizes.append(core.batch_characters)
+        assert sizes == [1_500, 4_500, 5_000, 5_000, 512 * 1024]
 
 
 def test_vectors_from_the_cache_do_not_count_as_speed(
