@@ -52,7 +52,8 @@ class Listener:
         """Receive the number of documents that are compared and embedded next."""
 
     def embedded(self, passages: int, total: int) -> None:
-        """Receive how many passages of a batch are embedded so far. A thread of the encoder may call this."""
+        """Receive how many passages of a batch are embedded so far. A thread of the encoder may call this. An
+        error that is raised here ends the embedding."""
 
     def workers(self, busy: int, workers: int) -> None:
         """Receive how many workers embed, and how many there are. A thread of the workers may call this."""

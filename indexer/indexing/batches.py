@@ -55,10 +55,10 @@ class ChangedDocument:
     embedded: Embedded | None = None
 
 
-def _nothing() -> Future[list[Embedded]]:
-    """Return the result of embedding no document."""
+def done(embedded: list[Embedded]) -> Future[list[Embedded]]:
+    """Return the result of an embedding that has ended."""
     future = Future[list[Embedded]]()
-    future.set_result([])
+    future.set_result(embedded)
     return future
 
 
@@ -70,7 +70,7 @@ class Pending:
         batch: the documents as they came.
         changed, unchanged: the result of `diff`.
         compared_with: hashes of the documents in the index at the time of comparison, by uri.
-        notes: facts that the caller should know.
+        notes: facts that the caller should know. The encoder adds its notes before the embedding ends.
         embedding: the passages of the documents to embed, in their order.
         is_elsewhere: whether workers embed them, whose results must be checked.
     """
@@ -79,8 +79,8 @@ class Pending:
     changed: Sequence[ChangedDocument]
     unchanged: tuple[str, ...]
     compared_with: Mapping[str, Hashes]
-    notes: tuple[str, ...]
-    embedding: Future[list[Embedded]] = field(default_factory=_nothing)
+    notes: Sequence[str]
+    embedding: Future[list[Embedded]] = field(default_factory=lambda: done([]))
     is_elsewhere: bool = False
 
 
@@ -350,7 +350,8 @@ def finish(pending: Pending, recipe: Recipe | None, dimensions: int) -> Prepared
             failed[item.document.uri] = Code.TOO_LONG(f"{embedded.too_long:,}")
         else:
             empty.append(item.document.uri)
-    return Prepared(tuple(work), pending.unchanged, tuple(empty), pending.compared_with, pending.notes, failed)
+    notes = tuple(dict.fromkeys(pending.notes))
+    return Prepared(tuple(work), pending.unchanged, tuple(empty), pending.compared_with, notes, failed)
 
 
 def refuse_unembedded(prepared: Prepared, *, empty: bool = False) -> None:

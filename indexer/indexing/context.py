@@ -11,6 +11,7 @@ from indexer.encoders.registry import KnownModels
 from indexer.listener import SILENT, Listener
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
     from pathlib import Path
 
     from indexer.encoders import Encoder, Recipe
@@ -49,6 +50,7 @@ class Context:
         cache: cache that is searched first for vectors of documents; None for no cache.
         listener: receives what long calls report.
         workers: makes the workers that embed documents, when the first is embedded; None for this process.
+        beside: a thread that embeds a batch while the caller reads the next; None embeds at once.
         wait: wait for another writer; otherwise raise `IndexLocked` at once.
     """
 
@@ -57,6 +59,7 @@ class Context:
     listener: Listener = SILENT
     wait: bool = True
     workers: Callable[[Embedder], Workers] | None = None
+    beside: Executor | None = None
 
     def cached(self, encoder: Encoder, ready: Ready = lambda encoder: encoder) -> Encoder:
         """Return `encoder` behind the cache. Without a cache, make the encoder ready now."""

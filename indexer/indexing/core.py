@@ -24,6 +24,7 @@ from indexer.indexing.first_documents import FirstDocuments
 from indexer.indexing.identity import as_stored, index_was_replaced, moved_to, require_recipe
 from indexer.indexing.index_embedding import IndexEmbedding
 from indexer.indexing.new_index import AUTO_MODEL, NewIndex
+from indexer.listener import Collecting
 from indexer.records import Changes, Document
 from indexer.settings import Settings
 from indexer.stores.addresses.open import open_store
@@ -193,25 +194,23 @@ class IndexCore:
         """
         self.choose_model(batch)
         changed, unchanged, hashes = self.compare(batch)
-        notes: list[str] = []
+        notes = Collecting()
         if new := [item.document for item in changed if item.action != "rewrite"]:
-            notes += self._first.model_notes()
-            notes += self.read_languages(new, more_follow=more_follow)
+            notes.texts += self._first.model_notes()
+            notes.texts += self.read_languages(new, more_follow=more_follow)
         if not (documents := [item.document for item in changed if item.action == "embed"]):
-            return Pending(batch, changed, unchanged, hashes, tuple(dict.fromkeys(notes)))
+            return Pending(batch, changed, unchanged, hashes, notes.texts)
         if self._embedding is None:
             raise BadInput(f"{documents[0].uri}: {self.address} holds your own vectors: pass vectors= with documents")
-        embedding, told, is_elsewhere = self._embedding.submit(documents, workers)
-        return Pending(
-            batch, changed, unchanged, hashes, tuple(dict.fromkeys((*notes, *told))), embedding, is_elsewhere
-        )
+        embedding, is_elsewhere = self._embedding.submit(documents, workers, notes)
+        return Pending(batch, changed, unchanged, hashes, notes.texts, embedding, is_elsewhere)
 
     def finish(self, pending: Pending) -> Prepared:
         """Wait until the documents of a batch are embedded. Errors are those of embedding."""
         return finish(pending, self.recipe, self.settings.dimensions)
 
     def window(self, workers: Workers | None = None) -> int:
-        """Return how many batches are under way together: those of the workers, or none."""
+        """Return how many batches are under way while the next is read."""
         return 0 if self._embedding is None else self._embedding.window(workers)
 
     @property

@@ -16,6 +16,7 @@ from indexer.errors import BadInput
 from indexer.exchange import Embedded
 from indexer.indexing.batches import batches, validate
 from indexer.indexing.embedding import BATCH_CHARACTERS, Embedding
+from indexer.listener import Collecting
 from indexer.passages.cut import PassageSettings
 from indexer.records import Document, Vector
 
@@ -88,8 +89,8 @@ class Embedder:
         return [embedded for part in parts for embedded in self._embed([document for document, _ in part])]
 
     def _embed(self, documents: Sequence[Document]) -> list[Embedded]:
-        embedded, notes = self._embedding.embed(self.encoder, documents)
-        self.notes = tuple(dict.fromkeys((*self.notes, *notes)))
+        embedded = self._embedding.embed(self.encoder, documents, notes := Collecting())
+        self.notes = tuple(dict.fromkeys((*self.notes, *notes.texts)))
         return embedded
 
     def probe(self) -> Vector:

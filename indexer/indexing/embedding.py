@@ -76,15 +76,17 @@ class Embedding:
         self,
         encoder: Encoder,
         documents: Sequence[Document],
+        notes: Collecting,
         *,
         cached: Callable[[Encoder, Ready], Encoder] = lambda encoder, ready: ready(encoder),
         listener: Listener = SILENT,
-    ) -> tuple[list[Embedded], tuple[str, ...]]:
-        """Return the passages of each document with their vectors (passages, dimensions), and notes.
+    ) -> list[Embedded]:
+        """Return the passages of each document with their vectors (passages, dimensions).
 
-        All passages are encoded together. One note reports that the requested or chosen runtime cannot be used.
+        All passages are encoded together.
 
         Args:
+            notes: gets a note if the requested or chosen runtime cannot be used.
             cached: function that puts the user's cache of vectors before an encoder. The encoder is made ready when it
                 is needed.
             listener: receives the number of passages after each batch of the model.
@@ -97,8 +99,7 @@ class Embedding:
             NothingKnown: the model knows no token of any passage, nor of a plain sentence.
         """
         if not documents:
-            return [], ()
-        notes = Collecting()
+            return []
         unreadable: set[str] = set()
         too_long: dict[int, int] = {}
         slack = self._slack
@@ -130,11 +131,10 @@ class Embedding:
                 too_long[int(np.searchsorted(ends, error.index, "right"))] = len(texts[error.index])
                 self._slack = slack
         rows_of = np.split(vectors, np.cumsum([len(own) for own in spans])[:-1])
-        embedded = [
+        return [
             Embedded(tuple(own), rows, self._recipe.identity, too_long=too_long.get(number, 0))
             for number, (own, rows) in enumerate(zip(spans, rows_of, strict=True))
         ]
-        return embedded, tuple(notes.texts)
 
     def timed(self, documents: Sequence[Document]) -> Callable[[object], None]:
         """Return a function that is called when workers have embedded these documents, and measures their speed."""

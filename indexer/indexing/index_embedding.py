@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future
+from functools import partial
 
 from indexer.encoders import Encoder, get_encoder
 from indexer.exchange import Embedded
+from indexer.indexing.batches import done
 from indexer.indexing.context import Context
 from indexer.indexing.embedder import DEFAULT_WINDOW, Embedder, Workers
 from indexer.indexing.embedding import Embedding
+from indexer.listener import Collecting
 from indexer.records import Document
 
 
@@ -35,19 +38,22 @@ class IndexEmbedding:
         return self._encoder
 
     def window(self, workers: Workers | None) -> int:
-        """Return how many batches are under way together: those of the workers, or none."""
+        """Return how many batches are under way while the next is read: none until the speed of this process is
+        known."""
         if workers is None and self._context.workers is None:
-            return 0
+            return 0 if self._context.beside is None or self.here.speed is None else 1
         return int(getattr(workers or self._workers, "window", DEFAULT_WINDOW))
 
     def submit(
-        self, documents: Sequence[Document], workers: Workers | None
-    ) -> tuple[Future[list[Embedded]], tuple[str, ...], bool]:
+        self, documents: Sequence[Document], workers: Workers | None, notes: Collecting
+    ) -> tuple[Future[list[Embedded]], bool]:
         """Begin to embed documents, on these workers, on those of the context, or else in this process.
 
+        Args:
+            notes: gets the notes of this process's encoder.
+
         Returns:
-            The passages and vectors of each document, notes, and whether workers make them, so that they must be
-            checked.
+            The passages and vectors of each document, and whether workers make them, so that they must be checked.
         """
         if workers is None and self._context.workers is not None:
             if self._workers is None:
@@ -58,10 +64,8 @@ class IndexEmbedding:
         if workers is not None:
             future = workers.submit(documents)
             future.add_done_callback(self.here.timed(documents))
-            return future, (), True
-        embedded, notes = self.here.embed(
-            self.encoder, documents, cached=self._context.cached, listener=self._context.listener
-        )
-        future = Future[list[Embedded]]()
-        future.set_result(embedded)
-        return future, notes, False
+            return future, True
+        embed = partial(self.here.embed, cached=self._context.cached, listener=self._context.listener)
+        if (beside := self._context.beside) is not None:
+            return beside.submit(embed, self.encoder, documents, notes), False
+        return done(embed(self.encoder, documents, notes)), False

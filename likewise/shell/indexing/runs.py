@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -106,13 +107,14 @@ def run_and_report(
     progress = RunProgress([source for _, opened in groups for source in opened], stream=options.stream)
     notes: list[str] = []
     with (
-        progress,
+        ThreadPoolExecutor(1, "embed") as beside,
+        progress,  # Its end also ends an embedding beside that an error has left.
         vectors_cached(not options.no_cache, notes) as cache,
         opened_workers(options.workers, options.worker_resources, progress, notes) as workers,
         open_for_writing(
             address,
             vector_options,
-            Context(vector_options.runtime, cache, progress, wait=not options.no_wait, workers=workers),
+            Context(vector_options.runtime, cache, progress, wait=not options.no_wait, workers=workers, beside=beside),
             groups,
             rebuild=options.rebuild,
             shards=options.shards,

@@ -85,6 +85,8 @@ class _WithBar(Console):
         self._show(text)
 
     def embedded(self, passages: int, total: int) -> None:
+        if self._ended.is_set():
+            raise KeyboardInterrupt
         if time.monotonic() - self._shown >= _REDRAW_S:
             self._show(f"embedding {number(passages)} of {count_of(total, 'passage')}")
 
@@ -188,9 +190,9 @@ class Steps(_WithBar):
 
     def __init__(self) -> None:
         super().__init__("starting")
-        self._ended.set()  # It prints its own lines.
 
     def step(self, text: str) -> None:
+        self._text = text
         if self._bar is None:
             say(f"{text} …", err=True)
         else:

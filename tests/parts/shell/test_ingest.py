@@ -8,6 +8,7 @@ import random
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -316,6 +317,21 @@ def test_an_interrupted_run_prunes_nothing_and_leaves_no_stamp_of_a_file_it_did_
     assert counts(likewise("index", folder, file, "--json")) == {"indexed": 30 - before, "unchanged": before}
 
 
+class AtOnce(Executor):
+    """An executor without a thread."""
+
+    def __init__(self, *_: Any) -> None:
+        pass
+
+    def submit(self, call: Callable[..., Any], /, *args: Any, **named: Any) -> Future[Any]:
+        future = Future[Any]()
+        try:
+            future.set_result(call(*args, **named))
+        except BaseException as error:  # noqa: BLE001 as of a thread
+            future.set_exception(error)
+        return future
+
+
 def test_batches_are_as_large_as_the_model_embeds_in_ten_seconds(
     likewise: Callable[..., Any],
     encoder: Any,
@@ -327,6 +343,7 @@ def test_batches_are_as_large_as_the_model_embeds_in_ten_seconds(
     """A clock that passes one second for every thousand characters of a batch."""
     seconds = [0.0]
     monkeypatch.setattr("indexer.indexing.embedding.time.monotonic", lambda: seconds[0])
+    monkeypatch.setattr("likewise.shell.indexing.runs.ThreadPoolExecutor", AtOnce)
 
     def embed(texts: Sequence[str]) -> None:
         seconds[0] += sum(len(text) + 256 for text in texts) / 1000

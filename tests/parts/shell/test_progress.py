@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +16,12 @@ import pytest
 from hardware import needs_root
 
 from indexer import Document, Index
-from indexer.encoders.tokens.batching import unit
+from indexer.encoders.tokens.batching import tell, unit
 from indexer.indexing.context import Context
 from indexer.indexing.core import IndexCore
 from indexer.indexing.embedding import Embedding, settings_of_new
 from indexer.indexing.runs import index_sources
-from indexer.listener import Commit, Listener
+from indexer.listener import Collecting, Commit, Listener
 from indexer.passages.cut import PassageSettings
 from indexer.sources import ReadOptions, open_sources
 from indexer.stores.addresses.open import create_store, holds_store
@@ -196,9 +198,9 @@ def test_a_run_shows_something_before_it_loads_the_model(
     assert events == ["shown", "loading"]
 
 
-def indexed(sources: list[Any], index: Path, encoder: Any, listener: Listener) -> None:
+def indexed(sources: list[Any], index: Path, encoder: Any, listener: Listener, beside: Executor | None = None) -> None:
     options = ReadOptions()
-    context = Context(listener=listener)
+    context = Context(listener=listener, beside=beside)
     opened = open_sources([str(source) for source in sources], options, holds_store)
     with Index.open(index, create=True, model=encoder):
         pass
@@ -247,6 +249,71 @@ def test_a_commit_counts_the_bytes_up_to_its_last_document(
     again = Events()
     indexed([tmp_path / "w"], tmp_path / "x.index", encoder, again)
     assert again.events == ["a.txt", "r.jsonl", "s.txt", 4 + 2 * half + 7]
+
+
+def test_files_are_read_while_a_batch_is_embedded(
+    tmp_path: Path, make_encoder: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("indexer.indexing.ingest.BATCH_CHARACTERS", 20_000)
+    (tmp_path / "w").mkdir()
+    for name in "abcdefg":
+        (tmp_path / "w" / f"{name}.txt").write_text(f"word{name} " * 1500)  # 9,000 characters
+    read = threading.Event()
+
+    class Waiting(Events):
+        def reading(self, file: str, files: int, size: int) -> None:
+            super().reading(file, files, size)
+            if file.endswith("g.txt"):
+                read.set()
+
+    waited: list[bool] = []
+
+    def wait(texts: Sequence[str]) -> None:
+        if any("worde" in text for text in texts):  # a batch with the first four files is committed
+            waited.append(read.wait(60))
+
+    encoder, events = make_encoder(), Waiting()
+    encoder.ask = wait
+    with ThreadPoolExecutor(1) as beside:
+        indexed([tmp_path / "w"], tmp_path / "x.index", encoder, events, beside)
+    assert waited == [True]
+    assert [event for event in events.events if isinstance(event, int)][-1] == 7 * 9000
+    at_once = Events()
+    indexed([tmp_path / "w"], tmp_path / "y.index", make_encoder(), at_once)
+    with Index.open(tmp_path / "x.index") as index, Index.open(tmp_path / "y.index") as other:
+        assert [*index.documents()] == [*other.documents()]
+
+
+def test_an_error_ends_what_is_embedded_beside_it(
+    tmp_path: Path, folder: Path, likewise: Callable[..., Any], encoder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted = threading.Event()
+    ended: list[bool] = []
+    for name in ("BATCH_CHARACTERS", "FIRST_BATCH_CHARACTERS"):
+        monkeypatch.setattr(f"indexer.indexing.ingest.{name}", 1)  # one file
+
+    def interrupt(progress: RunProgress, file: str, files: int, size: int) -> None:
+        if file.endswith("c.txt"):
+            raise KeyboardInterrupt
+
+    original = RunProgress.__exit__
+
+    def leave(progress: RunProgress, *error: object) -> None:
+        original(progress, *error)
+        interrupted.set()
+
+    def embed(texts: Sequence[str]) -> None:
+        if texts[0].startswith("b "):  # not the first batch, whose speed is measured
+            interrupted.wait(60)
+            with pytest.raises(KeyboardInterrupt):
+                tell(1)
+            ended.append(True)
+
+    monkeypatch.setattr(RunProgress, "reading", interrupt)
+    monkeypatch.setattr(RunProgress, "__exit__", leave)
+    encoder.ask = embed
+    said = likewise("index", tmp_path / "x.index", folder)
+    assert (said.code, ended) == (130, [True])
 
 
 def test_a_run_tells_each_file_and_what_it_embeds(
@@ -331,6 +398,7 @@ def test_vectors_from_the_cache_do_not_count_as_speed(
         embedding.embed(
             encoder,
             [Document(word, word * 100) for word in words],
+            Collecting(),
             cached=lambda encoder, ready: CachedEncoder(encoder, cache, "auto", ready),
         )
         return embedding.speed
