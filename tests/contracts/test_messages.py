@@ -14,6 +14,7 @@ ONLY_THE_SHELL_READS = {
     "indexer/ledger.py": "printed by likewise info --ledger and by runs",
     "indexer/indexing/ingest.py": "runs over sources, which only the shell starts",
     "indexer/indexing/prune.py": "runs over sources, which only the shell starts",
+    "likewise/workers/named.py": "workers and advice for the command line",
     "likewise/migration/migrate.py": "a change of the model, which only the shell starts",
     "indexer/exchange.py": "reading an export, which only runs do",
     "likewise/inspection": "likewise embed and likewise tokens",
