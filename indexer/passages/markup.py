@@ -100,7 +100,7 @@ def hidden_ranges(text: str, format_: str | None) -> tuple[Range, ...]:
             ranges[-1] = ranges[-1][0], max(ranges[-1][1], end)
         elif start < end:
             ranges.append((start, end))
-    return tuple(ranges) if any(map(str.isalnum, chain.from_iterable(_visible_parts(text, ranges)))) else ()
+    return tuple(ranges) if ranges and any(map(str.isalnum, chain.from_iterable(_visible_parts(text, ranges)))) else ()
 
 
 def _visible_parts(text: str, hidden: Sequence[Range]) -> list[str]:

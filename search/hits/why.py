@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -56,10 +57,6 @@ def holds(question: QuestionWords, found: Passage | Hit, min_share: float) -> bo
 
 def _condition(condition: Condition, passage: Passage) -> dict[str, Any]:
     """Return a condition with its places in the passage. A document may meet it elsewhere in its text."""
-    spans = visible_places(
-        passage.text,
-        passage.start,
-        passage.format,
-        lambda text: [] if condition.excluded else places(text, condition.words),
-    )
+    find = partial(places, words=condition.words)
+    spans = [] if condition.excluded else visible_places(passage.text, passage.start, passage.format, find)
     return {"text": condition.text, "excluded": condition.excluded, "places": spans}

@@ -355,10 +355,10 @@ def characters(text: str) -> list[str]:
     return [] if text.isascii() else _ONE_CHARACTER_WORD.findall(unicodedata.normalize("NFKC", text))
 
 
-def joined_words(text: str) -> list[tuple[int, int, str]]:
+def joined_words(text: str, *, numbers: bool = True) -> list[tuple[int, int, str]]:
     """Return the start and end of what is also written as one word, with that word: hyphenated words without their
-    hyphen, and numbers without the separators of their groups."""
-    plain = text.replace("\u2010", "-").replace("\u2011", "-")
+    hyphen, and, with `numbers`, numbers without the separators of their groups."""
+    plain = text if text.isascii() else text.replace("\u2010", "-").replace("\u2011", "-")
     found = list[tuple[int, int, str]]()
     hyphen = plain.find("-")
     while hyphen >= 0:  # much faster than a search for the whole pattern, which begins at every word
@@ -367,7 +367,8 @@ def joined_words(text: str) -> list[tuple[int, int, str]]:
         if first and second and not (word := f"{first[0]}{second[0][1:]}".lower()).isdigit():
             found.append((first.start(), second.end(), word))
         hyphen = plain.find("-", hyphen + 1)
-    return found + [(*match.span(), match[0].replace(match["mark"], "")) for match in _GROUPED.finditer(text)]
+    groups = _GROUPED.finditer(text) if numbers else ()
+    return found + [(*match.span(), match[0].replace(match["mark"], "")) for match in groups]
 
 
 def _is_name(word: str) -> bool:
