@@ -242,21 +242,23 @@ def in_turns(rows: dict[str, Callable[[], Measured]], first: str) -> None:
     for name in rows:
         own = [measured[name] for measured in rounds]
         against = median(measured[name].rate / measured[first].rate for measured in rounds)
+        times = median(measured[name].cpu_ms / measured[first].cpu_ms for measured in rounds)
         rate, p50, p99, cpu, client = (
             median(getattr(one, member) for one in own)
             for member in ("rate", "p50_ms", "p99_ms", "cpu_ms", "client_ms")
         )
         failed = sum(one.failed for one in own)
         print(
-            f"| {name} | {rate:.0f} | {against:.2f} | {p50:.1f} | {p99:.1f} | {cpu:.2f} | {client:.2f} | {failed} |",
+            f"| {name} | {rate:.0f} | {against:.2f} | {p50:.1f} | {p99:.1f} | {cpu:.2f} | {times:.2f} | {client:.2f} "
+            f"| {failed} |",
             flush=True,
         )
 
 
 def table(folder: Path, trees: dict[str, Path], options: Sequence[str]) -> None:
     """Print a row for one thread in process, and for each service and number of clients."""
-    print("| | per second | of in process | p50 ms | p99 ms | CPU ms | of the client | failed |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    print("| | per second | of in process | p50 ms | p99 ms | CPU ms | times in process | of the client | failed |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     with Searcher(folder) as searcher, ExitStack() as stack:
         services = {name: stack.enter_context(serving(folder, *options, tree=tree)) for name, tree in trees.items()}
         for mode in MODES:
