@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import h11
@@ -14,6 +14,22 @@ HEADERS_DEADLINE_S = 10.0
 
 READ_DEADLINE_S = 30.0
 """Maximum seconds in which a client must read some of its answer."""
+
+
+class _JoiningConnection(h11.Connection):
+    """Gives the head of an answer together with the beginning of its body: one call to the system sends both."""
+
+    _head: Sequence[bytes] = ()
+
+    def send_with_data_passthrough(self, event: h11.Event) -> list[bytes] | None:
+        pieces = super().send_with_data_passthrough(event)
+        if pieces is None:
+            return None
+        if isinstance(event, h11.Response):
+            self._head, pieces = pieces, []
+        else:
+            self._head, pieces = (), [*self._head, *pieces]
+        return pieces
 
 
 class TimedProtocol(H11Protocol):
@@ -27,6 +43,10 @@ class TimedProtocol(H11Protocol):
     """Is called with 1 for each connection that is opened, and with -1 for each that is closed."""
     _headers_timer: asyncio.TimerHandle | None = None
     _read_timer: asyncio.TimerHandle | None = None
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.conn = _JoiningConnection(h11.SERVER)
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)

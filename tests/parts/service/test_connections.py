@@ -99,6 +99,19 @@ def test_many_connections_without_a_request_keep_no_client_out() -> None:
             connection.close()
 
 
+def test_an_answer_arrives_with_its_head_in_one_piece() -> None:
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else b"ok"})
+
+    with served(answer) as port, connect(port, REQUEST) as connection:
+        received = connection.recv(1000)
+        assert received.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert received.endswith(b"\r\n\r\nok")
+        connection.sendall(REQUEST.replace(b"GET", b"HEAD"))
+        assert connection.recv(1000).endswith(b"\r\n\r\n")
+
+
 @pytest.mark.slow
 def test_a_client_that_does_not_read_its_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     body, lost = b"x" * (64 << 20), threading.Event()  # more than the buffers of both sides hold
