@@ -7,16 +7,17 @@ from typing import Any
 
 import pytest
 
+from indexer.encoders.machine.runtime import Runtime
 from likewise.workers import named
 
 STATIC = "a new index with --model minishlab/potion-base-4M, a static model that finds less"
 
 
-def index_on(device: str | None, model: str, named_device: str) -> Any:
+def index_on(device: str | None, model: str, named_device: str, precision: Any = "auto") -> Any:
     encoder = SimpleNamespace(recipe=SimpleNamespace(model=model), device=device)
     if device is None:  # as a static model, or one behind an endpoint
         del encoder.device
-    return SimpleNamespace(encoder=encoder, context=SimpleNamespace(runtime=SimpleNamespace(device=named_device)))
+    return SimpleNamespace(encoder=encoder, context=SimpleNamespace(runtime=Runtime(precision, named_device)))
 
 
 @pytest.mark.parametrize(
@@ -38,7 +39,19 @@ def test_what_would_be_quicker(
 ) -> None:
     monkeypatch.setattr(named, "gpus", lambda: gpus)
     monkeypatch.setattr(named, "cores", lambda: 8)
+    monkeypatch.setattr(named, "multiplies_bfloat16", lambda: True)
     monkeypatch.setattr(named, "named_threads", lambda: threads)
     is_named = device == "named cpu"
     index = index_on("cpu" if is_named else device, model, "cpu" if is_named else "auto")
     assert named.quicker(index) == text
+
+
+@pytest.mark.parametrize(
+    ("bfloat16", "precision", "is_said"), [(False, "auto", True), (True, "auto", False), (False, "int8", False)]
+)
+def test_int8_is_quicker_where_nothing_computes_in_bfloat16(
+    monkeypatch: pytest.MonkeyPatch, bfloat16: bool, precision: str, is_said: bool
+) -> None:
+    monkeypatch.setattr(named, "multiplies_bfloat16", lambda: bfloat16)
+    said = named.quicker(index_on("cpu", "all-MiniLM-L6-v2", "auto", precision))
+    assert ("--precision int8, which finds nearly the same, or a new index" in said) == is_said
