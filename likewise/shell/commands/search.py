@@ -165,7 +165,8 @@ def search(
     if query is None and (not output.for_people or len(paths) > 1):
         raise click.UsageError("Missing argument 'QUERY'.", click.get_current_context())
     with ExitStack() as stack:
-        indexes = _Indexes(stack, paths, trust_remote_code)
+        # For one short text, a second thread takes longer to start than it saves.
+        indexes = _Indexes(stack, paths, trust_remote_code, 1 if query not in (None, "-") and not explain else None)
         ask = partial(ask, like=[options.resolve_uri(indexes.first, paths[0], uri) for uri in like])
         if query is None:
             from likewise.shell.hits.prompt import Prompt
@@ -173,8 +174,6 @@ def search(
             Prompt(indexes.first, ask, partial(output.print, indexes), k=k, mode=mode, where=where).run()
             return 0
         if query != "-":
-            if not explain:  # A second thread takes longer to start than a short text.
-                indexes.compute_alone()
             output.print(indexes, indexes.answer(ask(text=query)))
             return 0
         return _answer_lines(indexes, ask, mode, output)
@@ -183,8 +182,8 @@ def search(
 class _Indexes:
     """The index that is asked, or several."""
 
-    def __init__(self, stack: ExitStack, paths: Sequence[str], trust_remote_code: bool) -> None:
-        """Open the indexes, until the end of the stack."""
+    def __init__(self, stack: ExitStack, paths: Sequence[str], trust_remote_code: bool, threads: int | None) -> None:
+        """Open the indexes, until the end of the stack. `threads` compute a question."""
         from search.searcher import Searcher
 
         named = {"": paths[0]}
@@ -197,6 +196,8 @@ class _Indexes:
             for name, path in named.items()
         }
         self.first = next(iter(self._searchers.values()))
+        for searcher in self._searchers.values():
+            searcher.answering.questions.threads = threads
 
     def answer(self, query: Query) -> Hits:
         if len(self._searchers) == 1:
@@ -204,11 +205,6 @@ class _Indexes:
         from likewise.federation.several_indexes import answer_together
 
         return answer_together(self._searchers, query)
-
-    def compute_alone(self) -> None:
-        """Let compiled encoders compute in one thread."""
-        for searcher in self._searchers.values():
-            searcher.answering.questions.threads = 1
 
     def of(self, hit: Hit) -> Searcher:
         """Return the searcher of the index that holds a hit."""

@@ -56,7 +56,7 @@ class _WithBar(Console):
     Rate and time left are measured from the first commit on, before which the model is loaded.
     """
 
-    def __init__(self, description: str) -> None:
+    def __init__(self, description: str = "starting") -> None:
         super().__init__()
         self._text, self._is_at_work = description, False
         self._counts = self._workers = ""  # of the commits so far; workers that embed
@@ -85,7 +85,7 @@ class _WithBar(Console):
         self._show(text)
 
     def embedded(self, passages: int, total: int) -> None:
-        if self._ended.is_set():
+        if self._ended.is_set():  # An error has ended the run, and this thread embeds beside it.
             raise KeyboardInterrupt
         if time.monotonic() - self._shown >= _REDRAW_S:
             self._show(f"embedding {number(passages)} of {count_of(total, 'passage')}")
@@ -187,9 +187,6 @@ class DocumentProgress(_WithBar):
 
 class Steps(_WithBar):
     """The console of a command with a few long steps: a bar on a terminal, and elsewhere a line for each step."""
-
-    def __init__(self) -> None:
-        super().__init__("starting")
 
     def step(self, text: str) -> None:
         self._text = text
