@@ -2,8 +2,8 @@
 
 A `console` block has commands after "$ ", each with its output; a `text` block has the output of the `python` block
 before it. A command that ends with "&" runs until the end of the page, and its first line is its output; port
-8765 stands for one that is free. All run in one empty folder with a copy of data/. Tests compare the pages with the
-program line by line.
+8765 stands for one that is free. All run in one empty folder with a copy of data/, and print no progress, which
+depends on the machine. Tests compare the pages with the program line by line.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 
 from likewise.shell import main
+from likewise.shell.terminal import progress
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "docs/tutorial.md", "docs/asking.md")
@@ -101,6 +102,7 @@ def _python(code: str) -> str:
 
 def _captured(run: Callable[[], object]) -> str:
     out = io.StringIO()
+    progress.LOOK_S = 3600.0
     with redirect_stdout(out), redirect_stderr(out), warnings.catch_warnings():
         warnings.simplefilter("default")
         with suppress(SystemExit):  # main() always exits

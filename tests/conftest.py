@@ -156,7 +156,7 @@ def likewise(
             said = capfd.readouterr()
         return Said(int(ended.value.code or 0), said.out, said.err, shlex.join(map(str, arguments)))
 
-    monkeypatch.setattr("likewise.shell.terminal.progress._SECOND", 3600.0)  # no lines about the time that a test takes
+    monkeypatch.setattr("likewise.shell.terminal.progress.LOOK_S", 3600.0)  # no lines about the time that a test takes
     monkeypatch.setattr(indexer.encoders, "load_encoder", load, raising=False)
     register(named=lambda _: encoder)
     monkeypatch.delenv("LIKEWISE_INDEX", raising=False)

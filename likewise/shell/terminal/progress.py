@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _REDRAW_S = 0.1
 _NAME_CHARACTERS, _BAR_WIDTH = 40, 10
-_SECOND, _LINE_SECONDS = 1.0, 10
+LOOK_S, _LINE_SECONDS = 1.0, 10
 """Seconds between two looks at whether a line is due off a terminal, and between two lines."""
 _LONG_S = 60.0
 """Minimum seconds left of a run that is told what would make it quicker."""
@@ -93,7 +93,7 @@ class _WithBar(Console):
     def _print_lines(self) -> None:
         is_first = True
         for second in count(1):
-            if self._ended.wait(_SECOND if second > 1 else 0.4 * _SECOND):  # The imports before it took the rest.
+            if self._ended.wait(LOOK_S if second > 1 else 0.4 * LOOK_S):  # The imports before it took the rest.
                 return
             if second % _LINE_SECONDS == 0 or (is_first and self._is_at_work):
                 is_first = False

@@ -438,7 +438,8 @@ def test_two_runs_at_once_make_each_document_once(environment: SimpleNamespace, 
         ]
         (tmp_path / f"{part}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     address = new_address()
-    small = "import indexer.indexing.core as core; core.BATCH_CHARACTERS = 3000"
+    small = "import indexer.indexing.core as core; core.BATCH_CHARACTERS = 3000; "
+    small += "from likewise.shell.terminal import progress; progress.LOOK_S = 3600"  # no lines about the time it takes
     program = f"{small}; from likewise.shell import main; main()"
     command = [sys.executable, "-c", program, "index", address, "--dimensions", "4", "--json"]
     runs = [
