@@ -1,6 +1,6 @@
 """Indexing speed against a plain sentence-transformers loop over the same passages, with the same threads.
 
-    python -m benchmarks.index_speed [--documents 1000] [--precision P ...]
+    python -m benchmarks.index_speed [--documents 1000] [--turns 3] [--precision P ...]
 
 The first abstracts of SciFact and as many documents of the PEPs as have the same number of characters, from
 $LIKEWISE_EVAL_DATA/data. likewise cuts, embeds and commits documents; the loop only embeds, in float32, the passages
@@ -28,8 +28,6 @@ from indexer.passages.cut import PassageSettings, cut, embedded_texts
 from indexer.sources import ReadOptions, open_sources, read
 from indexer.stores.addresses.open import holds_store
 
-TURNS = 3
-
 
 def documents(source: Path) -> Iterator[Document]:
     (opened,) = open_sources([str(source)], ReadOptions(), holds_store)
@@ -51,11 +49,12 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--documents", type=int, default=1000)
+    parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--precision", nargs="+", default=["auto"])
     arguments = parser.parse_args()
     plain = SentenceTransformer(str(get_model_path()), device="cpu")
     encoder = load_encoder("all-MiniLM-L6-v2")
-    print(f"{machine()}; {torch.get_num_threads()} threads, medians of {TURNS} turns\n")
+    print(f"{machine()}; {torch.get_num_threads()} threads, medians of {arguments.turns} turns\n")
     print("| | documents | passages | tokens | tokens/s | ratio |\n|" + " --- |" * 6)
     scifact = list(documents(evaluation_data() / "scifact" / "corpus.jsonl"))[: arguments.documents]
     peps = list(documents(evaluation_data() / "peps"))
@@ -72,7 +71,7 @@ def main() -> None:
         square = torch.randn(CEILING, CEILING)
         ways["the products alone, float32"] = lambda square=square: square @ square
         taken: dict[str, list[float]] = {way: [] for way in ways}
-        for _ in range(TURNS):
+        for _ in range(arguments.turns):
             for way, run in ways.items():
                 began = time.perf_counter()
                 run()
