@@ -21,10 +21,14 @@ class SpeedDoor(QuickEncoders, Compiler):
         if reason := _nothing_to_compile(index):
             raise ModelError(f"{index.address}: there is nothing to compile: {reason}")
         from indexer.encoders.recipes.port import loaded, of_role
+        from indexer.encoders.registry import get_encoder
         from likewise.speed.compilation.export import compile_encoder
 
+        encoder, runtime = of_role(index.encoder, "query"), index.context.runtime
+        if runtime.precision == "int8":  # only documents are embedded so
+            encoder = get_encoder(encoder.recipe, replace(runtime, precision="auto"))
         with index.writer():
-            compile_encoder(loaded(of_role(index.encoder, "query")), index.store.artifacts())
+            compile_encoder(loaded(encoder), index.store.artifacts())
 
     def compile_new(self, index: IndexCore, writer: Writer) -> list[str]:
         if reason := _nothing_to_compile(index):

@@ -159,6 +159,15 @@ def test_a_kept_encoder_whose_recipe_cannot_be_read_is_replaced(
     assert CompiledEncoder.open(tmp_path / "encoder", tmp_path / "blobs").recipe == recipe
 
 
+def test_questions_to_an_index_in_int8_are_compiled_in_float32(tiny: Callable[[str], Path], tmp_path: Path) -> None:
+    with Index.create(tmp_path / "x.index", f"{tiny('bert')}:mean", precision="int8") as index:
+        index.add([Document("a", "a bank")])
+        index.compile()
+        compiled = CompiledEncoder.open(Path(store_of(index).address) / "encoder")
+    exact = load_encoder(f"{tiny('bert')}:mean", precision="float32")
+    assert (compiled.encode(["a bank"], "query") @ exact.encode(["a bank"], "query").T).item() > 0.9995
+
+
 @pytest.mark.slow
 def test_check_reports_a_damaged_encoder_and_repair_compiles_it_again(
     tiny: Callable[[str], Path], tmp_path: Path
