@@ -15,6 +15,8 @@ class _LazyPattern:
         self.pattern, self._flags = pattern, flags
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # as copy and pickle ask for
+            raise AttributeError(name)
         method = self.__dict__[name] = getattr(re.compile(self.pattern, self._flags), name)
         return method
 

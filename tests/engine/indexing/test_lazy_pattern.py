@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 
 import pytest
@@ -27,3 +28,4 @@ def test_it_does_what_the_compiled_pattern_does() -> None:
     assert [match["word"] for match in lazy.finditer("Ab1 c2")] == ["Ab", "c"]
     assert (lazy.flags, lazy.groupindex) == (compiled.flags, compiled.groupindex)
     assert lazy.fullmatch("c") is None
+    assert copy.copy(lazy_pattern("a")).findall("banana") == ["a", "a", "a"]
