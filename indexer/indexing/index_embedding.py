@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from functools import partial
 
 from indexer.encoders import Encoder, get_encoder
+from indexer.encoders.recipes.recipe import scheme_of
 from indexer.exchange import Embedded
 from indexer.indexing.batches import done
 from indexer.indexing.context import Context
@@ -38,10 +39,13 @@ class IndexEmbedding:
         return self._encoder
 
     def window(self, workers: Workers | None) -> int:
-        """Return how many batches are under way while the next is read: none until the speed of this process is
-        known."""
+        """Return how many batches are under way while the next is read: in this process none until its speed is known.
+
+        A request to an endpoint may take minutes, and only the caller's thread can be interrupted in it.
+        """
         if workers is None and self._context.workers is None:
-            return 0 if self._context.beside is None or self.here.speed is None else 1
+            waits = self._context.beside is None or self.here.speed is None or scheme_of(self.embedder.recipe.model)
+            return 0 if waits else 1
         return int(getattr(workers or self._workers, "window", DEFAULT_WINDOW))
 
     def submit(
@@ -66,6 +70,6 @@ class IndexEmbedding:
             future.add_done_callback(self.here.timed(documents))
             return future, True
         embed = partial(self.here.embed, cached=self._context.cached, listener=self._context.listener)
-        if (beside := self._context.beside) is not None:
+        if (beside := self._context.beside) is not None and self.window(workers):
             return beside.submit(embed, self.encoder, documents, notes), False
         return done(embed(self.encoder, documents, notes)), False
