@@ -53,6 +53,8 @@ def opened(
 def quicker(index: IndexCore) -> str:
     """Return what would embed the documents of an index quicker than this process does on this machine; empty if
     nothing is known."""
+    if not index.window():  # Nothing has been embedded here yet.
+        return ""
     device = str(getattr(loaded(of_role(index.encoder, "document")), "device", ""))
     if device.startswith("cuda"):
         return f"--workers {len(gpus())} would use every GPU" if len(gpus()) > 1 else ""

@@ -17,7 +17,9 @@ def index_on(device: str | None, model: str, named_device: str, precision: Any =
     encoder = SimpleNamespace(recipe=SimpleNamespace(model=model), device=device)
     if device is None:  # as a static model, or one behind an endpoint
         del encoder.device
-    return SimpleNamespace(encoder=encoder, context=SimpleNamespace(runtime=Runtime(precision, named_device)))
+    return SimpleNamespace(
+        encoder=encoder, window=lambda: 1, context=SimpleNamespace(runtime=Runtime(precision, named_device))
+    )
 
 
 @pytest.mark.parametrize(
