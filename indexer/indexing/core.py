@@ -149,8 +149,8 @@ class IndexCore:
         """Number of characters to embed and commit together: what is embedded in some seconds, within bounds."""
         if self._embedding is None:
             return BATCH_CHARACTERS  # Nothing is embedded.
-        here = self._embedding.here
-        return min(BATCH_CHARACTERS, FIRST_BATCH_CHARACTERS if here.speed is None else int(here.speed * here.batch_s))
+        speed, seconds = self._embedding.here.speed, self._embedding.here.batch_s
+        return min(BATCH_CHARACTERS, FIRST_BATCH_CHARACTERS if speed is None else max(1, int(speed * seconds)))
 
     def commit(self, pending: Pending) -> Changes:
         """Wait for the embedding of a batch, and commit what is new.
