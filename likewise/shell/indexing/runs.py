@@ -107,9 +107,9 @@ def run_and_report(
     progress = RunProgress([source for _, opened in groups for source in opened], stream=options.stream)
     notes: list[str] = []
     with (
+        vectors_cached(not options.no_cache, notes) as cache,
         ThreadPoolExecutor(1, "embed") as beside,
         progress,  # Its end also ends an embedding beside that an error has left.
-        vectors_cached(not options.no_cache, notes) as cache,
         opened_workers(options.workers, options.worker_resources, progress, notes) as workers,
         open_for_writing(
             address,
