@@ -121,12 +121,8 @@ def _processor() -> Iterator[Finding]:
     except (ImportError, OSError, LikewiseError) as error:
         yield Finding("precision", f"torch cannot be used: {error}", problem=True, advice="pip install torch")
         return
-    if device != "cpu":
-        why = "the device of torch that is there"
-    elif dtype == "bfloat16":
-        why = "this CPU multiplies it in hardware"
-    else:
-        why = "this CPU has neither AMX nor AVX512-BF16"
+    cpu = "multiplies it in hardware" if dtype == "bfloat16" else "has neither AMX nor AVX512-BF16"
+    why = f"this CPU {cpu}" if device == "cpu" else "the device of torch that is there"
     yield Finding("precision", f"{dtype} on {device}: {why}")
     try:
         choice = None if (speed := doors.find("parts", "speed")) is None else speed.choose_runtime("auto", device)

@@ -115,11 +115,13 @@ class _WithBar(Console):
         """Show the counts of a commit, and from the second commit on the rate and the time that is left."""
         self._counts = f"{counts}, {count_of(commit.passages, 'passage')}" if commit.passages else counts
         now = time.monotonic()
-        began, first = self._first = self._first or (now, commit)
+        if self._first is None or commit.passages < self._first[1].passages:  # Other options count from 0 again.
+            self._first = now, commit
+        began, first = self._first
         seconds, done = now - began, commit.position - first.position
         if seconds and (rate := (commit.passages - first.passages) / seconds):
             self._counts += f", {rate:,.0f}/s" if rate >= 1 else f", {60 * rate:.0f}/min"
-        if done and (left := (commit.total or 0) - commit.position) > 0:
+        if done > 0 and (left := (commit.total or 0) - commit.position) > 0:
             self._left_s = left * seconds / done
             self._counts += f", about {_duration(self._left_s)} left"
         if self._bar is not None:
@@ -151,9 +153,8 @@ class RunProgress(_WithBar):
         if self._first is not None:  # Most runs with one commit are short, and need not walk their sources again.
             commit = replace(commit, total=self._total)
         self._show_commit(count_of(commit.done, "document"), commit)
-        if self.quicker is not None and self._left_s > _LONG_S:
-            if advice := self.quicker():
-                say(f"likewise: about {_duration(self._left_s)} left; {advice}", err=True)
+        if self.quicker is not None and self._left_s > _LONG_S and (advice := self.quicker()):
+            say(f"likewise: about {_duration(self._left_s)} left; {advice}", err=True)
             self.quicker = None
         uris = [*commit.changes.added, *commit.changes.replaced, *commit.changes.updated]
         if self._stream and uris:

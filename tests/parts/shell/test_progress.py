@@ -123,6 +123,12 @@ def test_rate_and_time_left_come_with_the_second_commit(
     progress.committed(Commit(done=4, passages=42, position=3210))
     assert progress._line == "4 documents, 42 passages, 1/min"
     assert capsys.readouterr().err == "likewise: about 3 min left; quicker: a faster computer\n"
+    clock[0] += 10
+    progress.committed(Commit(done=1, passages=5, position=20))  # of the sources of other options
+    assert progress._line == "1 document, 5 passages"
+    clock[0] += 10
+    progress.committed(Commit(done=1, passages=15, position=20))
+    assert progress._line == "1 document, 15 passages, 1/s"
 
 
 @pytest.mark.parametrize(
