@@ -8,7 +8,9 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from indexer.encoders.tokens.batching import tell, unit
 from indexer.indexing.context import Context
 from indexer.indexing.core import IndexCore
 from indexer.indexing.embedding import Embedding, settings_of_new
+from indexer.indexing.index_embedding import IndexEmbedding
 from indexer.indexing.runs import index_sources
 from indexer.listener import Collecting, Commit, Listener
 from indexer.passages.cut import PassageSettings
@@ -413,3 +416,17 @@ def test_vectors_from_the_cache_do_not_count_as_speed(
     assert embed("a", "b", "c") == (100 + 256) / 2
     assert embed("a", "b", "c") is None
     cache.close()
+
+
+@pytest.mark.parametrize(("model", "expected"), [("all-MiniLM-L6-v2", [0, 1]), ("http://localhost:1/v1#m", [0, 0])])
+def test_a_batch_waits_for_its_speed_and_an_endpoint_for_each_batch(
+    encoder: Any, model: str, expected: list[int]
+) -> None:
+    """Ctrl-C reaches a request to an endpoint, which may take minutes, only in the caller's thread."""
+    recipe = replace(encoder.recipe, model=model)
+    embedder = SimpleNamespace(recipe=recipe, passages=PassageSettings(64))
+    with ThreadPoolExecutor(1) as beside:
+        embedding = IndexEmbedding(embedder, encoder, Context(beside=beside))  # type: ignore[arg-type]
+        before = embedding.window(None)
+        embedding.here.speed = 1000.0
+        assert [before, embedding.window(None)] == expected
