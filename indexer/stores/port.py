@@ -357,7 +357,8 @@ MAX_VALUE_CHARACTERS = 200
 list."""
 
 
-class FieldValues(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class FieldValues:
     """The values that a field has in the documents of an index.
 
     Attributes:
