@@ -30,7 +30,8 @@ import indexer.stores.local.catalog.catalog
 import likewise.shell, likewise.shell.commands.index, likewise.shell.commands.search, likewise.shell.snippets
 import search.searcher
 import likewise.shell.indexing.runs, likewise.shell.arguments.configuration, likewise.shell.arguments.default_index
-import likewise.shell.terminal.terminal
+import likewise.shell.terminal.progress, likewise.shell.terminal.terminal
+likewise.shell.terminal.progress.LOOK_S = 3600.0  # no lines about the time that a test takes
 from indexer.encoders import registry
 encoder = word_encoder.WordEncoder()
 registry._loaded[encoder.recipe.identity] = encoder
