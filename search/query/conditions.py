@@ -54,8 +54,10 @@ def read_conditions(question: str, dashed: Collection[str] = ()) -> tuple[str, t
         conditions[condition] = None
         return " "
 
+    if _SIGNS.isdisjoint(question):
+        return question, ()
     end = _end_of_plain_words(question)
-    rest = _CONDITION.sub(take, question) if _matches(question) else question
+    rest = _CONDITION.sub(take, question)
     if not conditions:
         return question, ()
     if len(conditions) > MAX_CONDITIONS:
