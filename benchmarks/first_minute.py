@@ -1,4 +1,4 @@
-"""What `likewise index` shows of a new index and when, and the share of its CPU time outside the encoder.
+"""The lines that `likewise index` shows of a new index, with their times, and its CPU time outside the encoder.
 
 A folder (by default the PEPs 200 to 249 under $LIKEWISE_EVAL_DATA/data) is indexed twice without a cache of vectors:
 by the command line, whose lines on standard error get the seconds since its start, and in this process, where the CPU
@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.sources.files.extractor import EXTRACTOR
@@ -35,7 +36,7 @@ def main() -> None:
 
 def peps(folder: Path) -> Path:
     folder.mkdir()
-    for file in Path(os.environ["LIKEWISE_EVAL_DATA"], "data", "peps").glob("pep-02[0-4]*.rst"):
+    for file in (evaluation_data() / "peps").glob("pep-02[0-4]*.rst"):
         shutil.copy(file, folder)
     return folder
 
