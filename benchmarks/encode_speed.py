@@ -13,7 +13,7 @@ for passages and for their titles, and the number of texts after which OpenVINO 
 the wall time of calls of 32 and of 6 passages (--calls) for the architectures of REAL_SIZES with random weights: both
 runtimes of likewise beside sentence-transformers, and, for what likewise computes itself, the path through
 transformers with the same batches. --pairs prints the pairs per second of cross-encoders: one question with as many
-passages as a call has. With --cpu it is CPU seconds with one thread, which other programs disturb less. --rule prints
+passages as a call has. --cpu prints CPU seconds with one thread: other programs disturb them less. --rule prints
 the table of runtime_rule.py, with how many times as fast OpenVINO is as torch on this machine's kind of CPU, for texts
 of each length, 6 and 512 in a call, each the best of seven rounds in turn. ATEN_CPU_CAPABILITY=avx2
 ONEDNN_MAX_CPU_ISA=AVX2, which torch and OpenVINO obey, limit a larger CPU, and its figures are marked.

@@ -2,7 +2,7 @@
 
 A `console` block has commands after "$ ", each with its output; a `text` block has the output of the `python` block
 before it. A command that ends with "&" runs until the end of the page, and its first line is its output; port
-8765 stands for one that is free. All run in one empty folder with a copy of data/, and print no progress, which
+8765 stands for one that is free. All run in one empty folder with a copy of data/. No progress is printed, because it
 depends on the machine. Tests compare the pages with the program line by line.
 """
 

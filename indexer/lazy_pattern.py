@@ -22,5 +22,5 @@ class _LazyPattern:
 
 
 def lazy_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """Return the same as `re.compile`, which compiles the pattern at once."""
+    """Return what `re.compile` returns, but compiled at its first use."""
     return cast("re.Pattern[str]", _LazyPattern(pattern, flags))

@@ -244,7 +244,7 @@ class _Commits:
         return LedgerRow(entry.file, entry.uri, state, reason, entry.reader, notes)
 
     def submit(self, *, more_follow: bool = False) -> None:
-        """Begin to embed what was read, in parts that are embedded in COMMIT_S seconds each."""
+        """Begin to embed what was read, in parts that are embedded in at most COMMIT_S seconds each."""
         batch, self.batch, self._is_first = self.batch, _Batch(), False
         self._index.choose_model([(document, embedded) for document, embedded, *_ in batch.documents.values()])
         while True:

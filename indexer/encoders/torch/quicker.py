@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class Speed(Protocol):
-    """Quicker ways for encoders. Their vectors have cosines of at least .9995 with those of torch, unless int8 is
-    named."""
+    """Quicker ways for encoders. Their vectors have cosines of at least .9995 with those of torch. Only
+    int8, which a caller must name, has lower ones."""
 
     def transformer(self, folder: Path, dtype: torch.dtype) -> Transformer | None:
         """Load the transformer of a folder for a CPU; None if its architecture is not known."""
