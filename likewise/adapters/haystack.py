@@ -40,6 +40,7 @@ _STORED_MODULE = "search.adapters.haystack"
 """The module that stored pipelines name: the public path, wherever this file is."""
 
 
+@storage.strict
 class LikewiseDocumentStore:
     """Documents with or without embeddings, ranked by cosine or by BM25. Share one among threads.
 
@@ -284,6 +285,7 @@ class LikewiseDocumentStore:
     count_unique_metadata_by_filter_async = storage.in_thread(count_unique_metadata_by_filter)
 
 
+@storage.strict
 class _Retriever:
     """The parameters of a retriever, and the form in which a pipeline stores them."""
 
@@ -325,6 +327,7 @@ class _Retriever:
 
 
 @component
+@storage.strict
 class LikewiseEmbeddingRetriever(_Retriever):
     """Finds the documents of a LikewiseDocumentStore whose embeddings are nearest to the embedding of a question."""
 
@@ -361,6 +364,7 @@ class LikewiseEmbeddingRetriever(_Retriever):
 
 
 @component
+@storage.strict
 class LikewiseBM25Retriever(_Retriever):
     """Finds the documents of a LikewiseDocumentStore that hold words of a question."""
 

@@ -5,17 +5,18 @@ Filters have likewise's form: text such as `year >= 2020 and lang in ("en", "de"
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.vectorstores import VectorStore
+from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from langchain_core.vectorstores.utils import maximal_marginal_relevance
 from pydantic import ConfigDict, PrivateAttr
 
@@ -25,6 +26,7 @@ from likewise.adapters import storage
 from search import Hit, Mode, Query, Searcher
 
 
+@storage.strict
 class LikewiseVectorStore(VectorStore):
     """Texts with the vectors of an `Embeddings`, ranked by cosine. Share one among threads."""
 
@@ -69,7 +71,6 @@ class LikewiseVectorStore(VectorStore):
         **kwargs: Any,
     ) -> LikewiseVectorStore:
         """Return a store of these texts. Arguments and errors are those of `add_texts` and the class."""
-        _refuse(kwargs)
         store = cls(embedding, address)
         store.add_texts(texts, metadatas, ids=ids)
         return store
@@ -95,7 +96,6 @@ class LikewiseVectorStore(VectorStore):
             ValueError: there are not as many metadatas or ids as texts.
             BadInput: an id occurs twice, or a text or metadata would not come back as it was given.
         """
-        _refuse(kwargs)
         texts = list(texts)
         for name, given in (("metadatas", metadatas), ("ids", ids)):
             if given is not None and len(given) != len(texts):
@@ -115,7 +115,6 @@ class LikewiseVectorStore(VectorStore):
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
         """Delete texts by id; unknown ids are ignored. Without ids everything is deleted."""
-        _refuse(kwargs)
         if ids is None:
             self._index.remove(where={"uri": {"exists": True}})
         else:
@@ -138,20 +137,18 @@ class LikewiseVectorStore(VectorStore):
         Raises:
             FilterError: a filter that does not parse, or compares a field with a value of another type.
         """
-        return [document for document, _ in self.similarity_search_with_score(query, k, filter, **kwargs)]
+        return [document for document, _ in self.similarity_search_with_score(query, k, filter)]
 
     def similarity_search_with_score(
         self, query: str, k: int = 4, filter: Filter | None = None, **kwargs: Any
     ) -> list[tuple[Document, float]]:
         """Return the k texts nearest to a question with their cosines within [-1, 1], higher is nearer."""
-        _refuse(kwargs)
         return [(_document(hit), _cosine(hit)) for hit in self._nearest(self._vector(query), k, filter)]
 
     def similarity_search_by_vector(
         self, embedding: list[float], k: int = 4, filter: Filter | None = None, **kwargs: Any
     ) -> list[Document]:
         """Return the k texts nearest to a vector."""
-        _refuse(kwargs)
         return [_document(hit) for hit in self._nearest(np.asarray(embedding), k, filter)]
 
     def max_marginal_relevance_search(
@@ -169,7 +166,7 @@ class LikewiseVectorStore(VectorStore):
             lambda_mult: from 0, as different as possible, to 1, as near as possible.
         """
         vector = self._embedding.embed_query(query)
-        return self.max_marginal_relevance_search_by_vector(vector, k, fetch_k, lambda_mult, filter, **kwargs)
+        return self.max_marginal_relevance_search_by_vector(vector, k, fetch_k, lambda_mult, filter)
 
     def max_marginal_relevance_search_by_vector(
         self,
@@ -181,12 +178,25 @@ class LikewiseVectorStore(VectorStore):
         **kwargs: Any,
     ) -> list[Document]:
         """Return k of the fetch_k texts nearest to a vector, as `max_marginal_relevance_search` does."""
-        _refuse(kwargs)
         question = np.asarray(embedding, dtype=np.float64)
         hits = self._nearest(question, max(k, fetch_k), filter)
         rows = [passages[(passages @ question).argmax()] for passages in (self._searcher.vectors(h.uri) for h in hits)]
         chosen = maximal_marginal_relevance(question, rows, lambda_mult, k) if rows else []
         return [_document(hits[position]) for position in chosen]
+
+    def as_retriever(
+        self,
+        *,
+        search_type: str = "similarity",
+        search_kwargs: dict[str, Any] | None = None,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> VectorStoreRetriever:
+        """Return a retriever over this store. `search_kwargs` has the arguments of each question, such as `filter`."""
+        arguments = {"search_kwargs": search_kwargs or {}, "tags": tags, "metadata": metadata, "name": name}
+        return super().as_retriever(search_type=search_type, **arguments)
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
         """Return the function that maps scores for `similarity_search_with_relevance_scores`: [-1, 1] to [0, 1]."""
@@ -232,6 +242,7 @@ class LikewiseRetriever(BaseRetriever):
     if not TYPE_CHECKING:  # which take the arguments from the members
 
         def __init__(self, **members: Any) -> None:
+            storage.refuse_unknown(type(self).__name__, members, type(self).model_fields)
             super().__init__(**members)
             # Not in a validator of pydantic, which would make a ValidationError of BadInput.
             Query("-", self.k, self.where, self.mode)
@@ -245,8 +256,10 @@ class LikewiseRetriever(BaseRetriever):
         k: int | None = None,
         where: Filter | None = None,
         mode: Mode | None = None,
+        **kwargs: Any,
     ) -> list[Document]:
         """Return documents for `invoke`; k, where and mode may be given for one question."""
+        storage.refuse_unknown(f"{type(self).__name__}.invoke", kwargs, ("k", "where", "mode"))
         hits = self._searcher.search(
             query,
             self.k if k is None else k,
@@ -254,6 +267,14 @@ class LikewiseRetriever(BaseRetriever):
             mode=self.mode if mode is None else mode,
         )
         return [_document(hit, details=self.details) for hit in storage.with_notes_logged(hits)]
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **kwargs: Any
+    ) -> list[Document]:
+        """Return documents for `ainvoke`, with the arguments of `invoke`."""
+        return await asyncio.to_thread(
+            self._get_relevant_documents, query, run_manager=run_manager.get_sync(), **kwargs
+        )
 
 
 def _document(hit: Hit, *, details: bool = False) -> Document:
@@ -267,10 +288,3 @@ def _document(hit: Hit, *, details: bool = False) -> Document:
 def _cosine(hit: Hit) -> float:
     assert hit.cosine is not None, "dense hits have a cosine"
     return hit.cosine
-
-
-def _refuse(kwargs: dict[str, Any]) -> None:
-    """Refuse unknown arguments. LangChain's signatures accept every argument, but a misspelt argument must not be
-    ignored."""
-    if kwargs:
-        raise TypeError(f"unexpected argument {next(iter(kwargs))!r}: a filter is given as filter=")

@@ -55,6 +55,7 @@ _MMR_PREFETCH = 4
 """Number of nodes that MMR chooses from for each requested node, as in LlamaIndex's other stores."""
 
 
+@storage.strict
 class LikewiseVectorStore(BasePydanticVectorStore):
     """Nodes with their embeddings, ranked by cosine, by BM25 or by both. Share one among threads.
 
@@ -115,7 +116,6 @@ class LikewiseVectorStore(BasePydanticVectorStore):
             ValueError: a node has no embedding.
             BadInput: an id occurs twice, or a node would not come back as it was given.
         """
-        _refuse(kwargs)
         if nodes:
             storage.require_own_vectors(self._index)
             rows = [np.array(node.get_embedding()) for node in nodes]
@@ -124,7 +124,6 @@ class LikewiseVectorStore(BasePydanticVectorStore):
 
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """Delete the nodes of one source document."""
-        _refuse(delete_kwargs)
         self._remove({_REF_DOC_ID: ref_doc_id})
 
     def delete_nodes(
@@ -137,7 +136,6 @@ class LikewiseVectorStore(BasePydanticVectorStore):
             ValueError: neither ids nor a filter were given.
             FilterError: as `query`.
         """
-        _refuse(delete_kwargs)
         if node_ids is None and filters is None:
             raise ValueError("give node_ids or filters; clear() deletes everything")
         self._remove(self._where(node_ids, None, filters))
@@ -182,7 +180,6 @@ class LikewiseVectorStore(BasePydanticVectorStore):
             ValueError: another mode, or a query that lacks what the mode needs.
             FilterError: a filter that compares a field with a value of another type.
         """
-        _refuse(kwargs)
         if query.output_fields is not None or query.embedding_field is not None:
             raise ValueError("output_fields and embedding_field are not supported: leave them out")
         # LlamaIndex's own index gives empty lists for "no restriction".
@@ -370,10 +367,3 @@ def _text(query: VectorStoreQuery) -> str:
     if query.query_str is None:
         raise ValueError(f"a query in mode {query.mode.value} needs a query_str")
     return query.query_str
-
-
-def _refuse(kwargs: dict[str, Any]) -> None:
-    """Refuse unknown arguments. LlamaIndex's signatures accept every argument, but a misspelt argument must not be
-    ignored."""
-    if kwargs:
-        raise TypeError(f"unexpected argument {next(iter(kwargs))!r}")

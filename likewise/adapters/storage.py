@@ -6,10 +6,13 @@ from __future__ import annotations
 import asyncio
 import base64
 import functools
+import inspect
 import json
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from os import PathLike
+from types import FunctionType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,6 +21,15 @@ from indexer import BadInput, Filter, Index, NoWords
 from search import Hit, Hits, Searcher
 
 R = TypeVar("R")
+C = TypeVar("C", bound=type)
+
+_SAME_ARGUMENTS = (
+    ("where", "filter", "filters", "search_kwargs"),
+    ("k", "top_k", "similarity_top_k", "limit", "search_kwargs"),
+    ("ids", "uris", "node_ids", "document_ids"),
+    ("address", "path", "index", "index_name"),
+)
+"""Names of one argument in likewise and in the frameworks. A user may know it by another name than the called one."""
 
 _LOGGER = logging.getLogger("search.adapters")
 
@@ -64,6 +76,44 @@ def in_thread(method: Callable[..., R]) -> Callable[..., Coroutine[Any, Any, R]]
         return result
 
     return run
+
+
+def refuse_unknown(call: str, given: Iterable[str], names: Collection[str]) -> None:
+    """Raise TypeError if one of the given arguments is not among the names that a call has. The error gives the right
+    name."""
+    for unknown in given:
+        if unknown not in names:
+            same = [name for group in _SAME_ARGUMENTS if unknown in group for name in group if name in names]
+            near = same or get_close_matches(unknown, names, 1)
+            advice = f"give {' or '.join(near)}" if near else f"it has {', '.join(names) or 'none'}"
+            raise TypeError(f"{call} has no argument {unknown!r}: {advice}")
+
+
+def _with_known_arguments(function: Callable[..., R]) -> Callable[..., R]:
+    """Return the method, which refuses arguments that its signature does not name. The frameworks' signatures accept
+    every argument, but a misspelt argument must not be ignored."""
+    parameters = inspect.signature(function).parameters.values()
+    names = [each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)][1:]
+
+    @functools.wraps(function)
+    def checked(self: Any, /, *args: Any, **kwargs: Any) -> R:
+        owner = getattr(self, "__name__", type(self).__name__)
+        refuse_unknown(f"{owner}.{function.__name__}".removesuffix(".__init__"), kwargs, names)
+        return function(self, *args, **kwargs)
+
+    return checked
+
+
+def strict(owner: C) -> C:
+    """Let the constructor and the public methods of a class refuse arguments that their signatures do not name."""
+    for name, method in list(vars(owner).items()):
+        if name.startswith("_") and name != "__init__":
+            continue
+        if isinstance(method, classmethod):
+            setattr(owner, name, classmethod(_with_known_arguments(method.__func__)))
+        elif isinstance(method, FunctionType) and not inspect.iscoroutinefunction(method):
+            setattr(owner, name, _with_known_arguments(method))
+    return owner
 
 
 def require_own_vectors(index: Index) -> None:

@@ -292,6 +292,12 @@ async def test_retrievers_are_components_of_a_pipeline(tmp_path: Path) -> None:
     assert len((await words.run_async("pear", top_k=1))["documents"]) == 1
     with pytest.raises(TypeError):
         LikewiseBM25Retriever("store")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="LikewiseBM25Retriever has no argument 'where': give filters"):
+        LikewiseBM25Retriever(store, where=only)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="'limit': give top_k"):
+        words.run("pear", limit=1)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="'where': give filters"):
+        await store.filter_documents_async(where=only)
 
 
 def test_a_temporary_store_is_deleted_with_the_object() -> None:

@@ -121,13 +121,62 @@ def test_a_filter_is_that_of_likewise(store: LikewiseVectorStore, where: Any, ex
     assert ids_of(retriever.invoke("1 0")) == list(expected)
 
 
-def test_a_wrong_filter_or_a_misspelt_argument_is_refused(store: LikewiseVectorStore) -> None:
+def test_a_wrong_filter_is_refused(store: LikewiseVectorStore) -> None:
     with pytest.raises(FilterError, match="cannot be compared"):
         store.similarity_search("1 0", filter="year = 'x'")
     with pytest.raises(FilterError):
         store.similarity_search("1 0", filter={"year": {"~": 1}})
-    with pytest.raises(TypeError, match="filters"):
-        store.similarity_search("1 0", filters="year = 2020")
+
+
+@pytest.mark.parametrize(
+    ("call", "given", "right"),
+    [
+        ("similarity_search", {"query": "1 0", "where": "year = 2020"}, "'where': give filter"),
+        ("similarity_search_with_relevance_scores", {"query": "1 0", "filters": {}}, "'filters': give filter"),
+        ("search", {"query": "1 0", "search_type": "mmr", "top_k": 1}, "'top_k': give k"),
+        ("as_retriever", {"filter": "year = 2020"}, "'filter': give search_kwargs"),
+        ("add_documents", {"documents": [], "uris": []}, "'uris': give ids"),
+        ("delete", {"filter": "year = 2020"}, "'filter': it has ids"),
+        ("from_texts", {"texts": [], "embedding": None, "path": "papers.index"}, "'path': give address"),
+    ],
+)
+def test_an_unknown_argument_is_an_error_that_names_the_right_one(
+    store: LikewiseVectorStore, call: str, given: dict[str, Any], right: str
+) -> None:
+    with pytest.raises(TypeError, match=right):
+        getattr(store, call)(**given)
+
+
+def test_a_retriever_of_the_store_takes_the_arguments_of_langchain(store: LikewiseVectorStore) -> None:
+    retriever = store.as_retriever(search_type="mmr", search_kwargs={"k": 1}, tags=["a"], metadata={"b": 1}, name="c")
+    assert (retriever.search_type, retriever.search_kwargs, retriever.tags) == ("mmr", {"k": 1}, ["a"])
+    assert (retriever.metadata, retriever.name) == ({"b": 1}, "c")
+
+
+@pytest.mark.parametrize(
+    ("given", "right"),
+    [
+        ({"filter": 'cat = "lamp"'}, "'filter': give where"),
+        ({"top_k": 2}, "'top_k': give k"),
+        ({"search_kwargs": {"k": 2}}, "'search_kwargs': give where or k"),
+        ({"detail": True}, "'detail': give details"),
+    ],
+)
+async def test_a_retriever_refuses_unknown_arguments(
+    tmp_path: Path, encoder: Any, given: dict[str, Any], right: str
+) -> None:
+    address = tmp_path / "an.index"
+    with Index.create(address, encoder) as index:
+        index.add([Document("a", "A lamp.", metadata={"cat": "lamp"}), Document("b", "A coat.", metadata={"cat": "x"})])
+    with pytest.raises(TypeError, match=right):
+        LikewiseRetriever(address=address, encoder=encoder, **given)
+    retriever = LikewiseRetriever(address=address, encoder=encoder)
+    if right.endswith(("where", "k")):
+        with pytest.raises(TypeError, match=right):
+            retriever.invoke("coat", **given)
+        with pytest.raises(TypeError, match=right):
+            await retriever.ainvoke("coat", **given)
+    assert [each.id for each in await retriever.ainvoke("coat", where='cat = "lamp"')] == ["a"]
 
 
 def test_scores_are_cosines_and_relevance_is_between_0_and_1(store: LikewiseVectorStore) -> None:

@@ -163,6 +163,10 @@ def test_a_query_that_cannot_be_answered_is_refused(store: LikewiseVectorStore) 
         asked(store, output_fields=["text"])
     with pytest.raises(TypeError, match="prefetch"):
         store.query(VectorStoreQuery(query_embedding=QUESTION), prefetch=3)
+    with pytest.raises(TypeError, match="'where': give filters"):
+        store.get_nodes(where={"year": 2020})  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="'path': give address"):
+        LikewiseVectorStore(path="papers.index")  # type: ignore[call-arg]
 
 
 def only(key: str, op: FilterOperator, value: Any = None) -> MetadataFilters:
