@@ -46,7 +46,8 @@ def status(path: str, as_json: bool) -> None:
     for kind in _KINDS:
         names = found[kind]
         for name in names[:_SHOWN_NAMES]:
-            say(f"{kind:<9} {shown(name)}")
+            why = f": {found['reasons'][name]}" if kind == "failed" else ""
+            say(f"{kind:<9} {shown(name)}{why}")
         if len(names) > _SHOWN_NAMES:
             say(f"{kind:<9} and {number(len(names) - _SHOWN_NAMES)} more; --json names all")
     sources = count_of(len(recorded), "source")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from indexer.errors import SourceError
+from indexer.errors import SourceError, count_of
 from indexer.ledger import HELD
 from indexer.records import KnownFile
 from indexer.settings import RecordedSource
@@ -32,6 +32,7 @@ class SourceChanges:
         unlisted: SOURCE arguments that cannot be listed. With one of them nothing is pruned.
         unchanged: how many files are as they were read.
         prunable: how many documents pruning would remove.
+        reasons: why each of `failed` has failed, with the number of its other failed records.
     """
 
     new: tuple[str, ...] = ()
@@ -44,6 +45,7 @@ class SourceChanges:
     unchanged: int = 0
     prunable: int = 0
     outdated: tuple[str, ...] = ()
+    reasons: Mapping[str, str] = field(default_factory=dict)
 
 
 def changes(
@@ -61,7 +63,7 @@ def changes(
     """
     new, changed, outdated = list[str](), list[str](), list[str]()
     left_out: set[str] = set()
-    unread: set[str] = set()  # files with something that failed, and folders that cannot be listed
+    unread: dict[str, str] = {}  # files with something that failed, and folders that cannot be listed, with the reason
     met: set[str] = set()
     opened, missing = _open_each(sources)
     unchanged = 0
@@ -69,13 +71,18 @@ def changes(
         if file.path in met:
             continue
         if file.status is None:
-            (unread if file.state == "failed" else left_out).add(file.path)
+            if file.state == "failed":
+                unread[file.path] = file.reason.text()
+            else:
+                left_out.add(file.path)
             continue
         met.add(file.path)
         recorded = files.get(file.path)
-        has_failed = recorded is not None and any(state == "failed" for _, state, _ in recorded.entries)
+        reasons = [reason.text() for _, state, reason in recorded.entries if state == "failed"] if recorded else []
+        has_failed = bool(reasons)
         if has_failed:
-            unread.add(file.path)
+            more = f" (and {count_of(len(reasons) - 1, 'more record')})" if len(reasons) > 1 else ""
+            unread[file.path] = f"{reasons[0]}{more}"
         if recorded is None:
             new.append(file.path)
         elif not recorded.stamp.matches(file.status):
@@ -84,7 +91,7 @@ def changes(
             outdated.append(file.path)
         elif not has_failed:
             unchanged += 1
-    failed = unread.difference(changed)
+    failed = unread.keys() - set(changed)
 
     def is_kept(path: str) -> bool:
         return nearest_above(path, left_out) is not None or nearest_above(path, unread) is not None
@@ -106,10 +113,11 @@ def changes(
         _in_order(ignored),
         _in_order(failed),
         tuple(missing),
-        tuple(source.argument for source in opened if source.root in unread - met),
+        tuple(source.argument for source in opened if source.root in unread.keys() - met),
         unchanged,
         len(lost_uris - held_uris),
         _in_order(outdated),
+        {path: unread[path] for path in _in_order(failed)},
     )
 
 

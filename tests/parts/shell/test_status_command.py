@@ -27,7 +27,7 @@ def test_status_tells_what_changed_and_update_reads_it(likewise: Callable[..., A
     kinds = ("new", "changed", "outdated", "gone", "ignored", "failed", "missing", "unlisted")
     nothing: dict[str, list[str]] = {kind: [] for kind in kinds}
     notes = folder / "notes"
-    expected = {"documents": 2, "sources": [str(notes)], **nothing, "unchanged": 2, "prunable": 0}
+    expected = {"documents": 2, "sources": [str(notes)], **nothing, "unchanged": 2, "prunable": 0, "reasons": {}}
     assert likewise("status", "--json").json == expected
     (notes / "star.txt").write_text("A star")
     (notes / "moon.txt").write_text("The moon is full")
@@ -55,7 +55,15 @@ def test_status_tells_what_changed_and_update_reads_it(likewise: Callable[..., A
     assert likewise("status", "--json").json["ignored"] == [str(notes / "moon.txt")]
     (notes / "damaged.pdf").write_bytes(b"%PDF-1.4 broken")
     assert likewise("update").code == 1
-    assert likewise("status", "--json").json["failed"] == [str(notes / "damaged.pdf")]
+    found = likewise("status", "--json").json
+    assert found["failed"] == [*found["reasons"]] == [str(notes / "damaged.pdf")]
+    (reason,) = found["reasons"].values()
+    assert reason.startswith("damaged: not a readable PDF")
+    assert likewise("status").out.splitlines()[0] == f"failed    notes/damaged.pdf: {reason}"
+    (notes / "two.jsonl").write_text("no\nno\n")
+    likewise("update")
+    assert "failed    notes/two.jsonl: line 1: not valid JSON" in likewise("status").out
+    assert "(and 1 more record)\n" in likewise("status").out
 
 
 def test_an_advised_command_runs_as_it_is_printed(likewise: Callable[..., Any], folder: Path) -> None:
