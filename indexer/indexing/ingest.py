@@ -37,7 +37,8 @@ class Summary:
         duplicates: records that were left out, because a later record has the same id.
         passages: passages that were embedded.
         nameless: records of standard input without an id.
-        reason: the most frequent reason of failures.
+        newly_failed: failures of a file that has changed since it failed, whose reader has, or that is new.
+        reason: the most frequent reason of new failures.
         noted: files that were not read whole; the ledger has notes on what was not read.
         left_out: the first new files, and records of files that were read, that were skipped, with their reasons.
         reread: files that the next run must read again, because they also hold documents that another file has lost.
@@ -53,6 +54,7 @@ class Summary:
     duplicates: int = 0
     passages: int = 0
     nameless: int = 0
+    newly_failed: int = 0
     reason: str = ""
     reread: int = 0
     noted: int = 0
@@ -128,13 +130,14 @@ class Seen:
         files: files with an entry, and folders that are left out or cannot be listed.
         unopened: files that have not changed since they were read.
         failed: files with at least one failed entry, and folders that cannot be listed.
+        known_failures: uris that have failed before, in files that are read again as they were.
         ignored: files and folders that a rule leaves out.
         noted: files that were not read whole.
         emptied: uris of documents whose file now has a record without a text.
         uri_hashes: hashes of the uris of opened files, to notice a uri that comes twice.
         states: number of entries, by state.
-        counts: number of duplicates, of nameless records, and of passages that were embedded.
-        reasons: number of failures, by reason.
+        counts: number of duplicates, of nameless records, of new failures, and of passages that were embedded.
+        reasons: number of new failures, by reason.
         skipped: the first new files and records that were skipped.
         joined: files that have the same uris by a member that the user has named.
         listed: number of files so far, and their bytes, without those that could not be looked into.
@@ -147,6 +150,7 @@ class Seen:
     files: set[str] = field(default_factory=set)
     unopened: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
+    known_failures: set[str] = field(default_factory=set)
     ignored: set[str] = field(default_factory=set)
     noted: set[str] = field(default_factory=set)
     emptied: set[str] = field(default_factory=set)
@@ -191,12 +195,14 @@ class Seen:
         self.counts["duplicates"] += again
         return again
 
-    def add(self, file: str, state: LedgerState, reason: Reason) -> None:
+    def add(self, file: str, uri: str, state: LedgerState, reason: Reason) -> None:
         """Count the outcome of a file or record."""
         self.states[state] += 1
         if state == "failed":
             self.failed.add(file)
-            self.reasons[replace(reason, line=None)] += 1
+            if uri not in self.known_failures:
+                self.counts["newly_failed"] += 1
+                self.reasons[replace(reason, line=None)] += 1
 
 
 class _Commits:
@@ -319,7 +325,7 @@ class _Commits:
             work = tuple(item for item in work if item.document.uri not in refused)
         seen.noted.update(row.file for row in rows if row.notes and row.state in HELD)
         for row in rows:
-            seen.add(row.file, row.state, row.reason)
+            seen.add(row.file, row.uri, row.state, row.reason)
         seen.counts["passages"] += sum(len(item.spans) for item in work if item.spans)
         *_, position = next(reversed(batch.documents.values()), seen.listed)
         commit = Commit(seen.states["indexed"], seen.counts["passages"], position, changes=changes)
@@ -521,7 +527,7 @@ class Run:
     def _record(self, entry: Entry, state: LedgerState, reason: Reason) -> None:
         """Count an entry without a document and put it into the ledger."""
         seen, batch, ledger = self.seen, self._commits.batch, self._ledger
-        seen.add(entry.file, state, reason)
+        seen.add(entry.file, entry.uri, state, reason)
         if state == "skipped" and entry.uri in ledger.shared and ledger.owners[hash(entry.uri)] == entry.file:
             seen.emptied.add(entry.uri)
         is_new = entry.stamp is not None and (entry.uri != entry.file or entry.file not in ledger.files)
@@ -556,11 +562,14 @@ class Run:
             return
         # Until it is read to its end, the next run has to open it: its stamp may still hold.
         self._commits.batch.stamps[first.file] = UNREAD
-        changed = first.stamp is None or replace(first.stamp, read_ns=recorded.stamp.read_ns) != recorded.stamp
-        if changed or any(state == "failed" for _, state, _ in recorded.entries):
-            return  # it would have been read by any reader
-        if not is_read_alike(first.file, recorded, self._options.extractors):
-            self.seen.other_readers += 1
+        stamp, is_unopened = first.stamp, first.stamp is None and first.file != STDIN
+        is_unchanged = stamp is not None and replace(stamp, read_ns=recorded.stamp.read_ns) == recorded.stamp
+        failed = {uri for uri, state, _ in recorded.entries if state == "failed"}
+        if not failed:  # a file that has failed is read again by any reader
+            other = is_unchanged and not is_read_alike(first.file, recorded, self._options.extractors)
+            self.seen.other_readers += other
+        elif first.reader in recorded.readers and (is_unchanged or is_unopened):
+            self.seen.known_failures |= failed
 
     def _finish(self, last: Entry, formats: set[str | None] | None) -> None:
         """Record that a file was read to its end.

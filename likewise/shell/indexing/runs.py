@@ -158,7 +158,7 @@ def run_and_report(
     warn_of(advice(outcome, address))
     if outcome.refused is not None:
         raise outcome.refused
-    return 1 if summary.failed else 0
+    return 1 if summary.newly_failed else 0
 
 
 def vectors_cached(wanted: bool, notes: list[str]) -> AbstractContextManager[Cache | None]:
@@ -261,10 +261,12 @@ def advice(outcome: Outcome, address: str) -> Iterator[str]:
             f"{count_of(summary.nameless, 'record')} of standard input without an id: named by its line, so another "
             "run will replace the document of the same line; give each record an id"
         )
-    if summary.failed:
-        such = "such as: " if summary.failed > 1 else ""
+    if summary.newly_failed:
+        such = "such as: " if summary.newly_failed > 1 else ""
         ledger = f"likewise info {quoted(address)} --ledger failed"
-        yield f"{number(summary.failed)} failed, {such}{summary.reason}; {ledger} has all"
+        yield f"{number(summary.newly_failed)} failed, {such}{summary.reason}; {ledger} has all"
+    if known := summary.failed - summary.newly_failed:
+        yield f"{number(known)} failed as before: likewise status {quoted(address)} says why"
     if summary.left_out:
         such = "such as " if summary.skipped > len(summary.left_out) else ""
         names = ", ".join(f"{shown(uri)} ({why.text().partition(': ')[0]})" for uri, why in summary.left_out)

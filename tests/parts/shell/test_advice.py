@@ -262,6 +262,15 @@ ADVICE = {
             before=(write("notes/bad.pdf", "not a PDF"),),
         ),
     ),
+    "likewise status {} says why": (
+        Walk(
+            "index x.index notes",
+            r"1 failed as before: (likewise status x.index) says why",
+            ("{0}",),
+            "",
+            before=(write("notes/bad.pdf", "not a PDF"), "index x.index notes"),
+        ),
+    ),
     "and {} more (--json names all)": (
         Walk(
             "info s.index",

@@ -18,6 +18,7 @@ from hardware import needs_full_device, needs_root
 from opened import snapshot_of
 
 from indexer import Index
+from indexer.sources.formats import READER_VERSIONS
 
 ROOT = Path(__file__).parents[3]
 
@@ -81,10 +82,48 @@ def test_done(likewise: Callable[..., Any], tmp_path: Path) -> None:
     assert likewise("-V").out == likewise("--version").out
 
 
-def test_done_but_something_failed(likewise: Callable[..., Any], tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text('{"id": "a", "text": "text"}\nnot json\n')
-    assert likewise("index", tmp_path / "x.index", tmp_path / "a.jsonl").code == 1
-    assert likewise("index", tmp_path / "x.index", tmp_path / "a.jsonl").code == 1  # and stays so until it is mended
+def test_failures_are_1_once_for_each_state_of_a_file_and_its_reader(
+    likewise: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, records, table = tmp_path / "x.index", tmp_path / "a.jsonl", tmp_path / "b.pdf"
+    records.write_text('{"id": "a", "text": "text"}\nnot json\n')
+    assert likewise("index", index, records).code == 1
+    known = likewise("index", index, records, "--rehash", "--json").reported(0, failed=1, unchanged=1)
+    assert "1 failed as before: likewise status" in known.err
+    table.write_bytes(b"%PDF-1.4 broken")
+    new = likewise("index", index, records, table, "--json").reported(1, failed=2)
+    assert "1 failed, damaged: not a readable PDF" in new.err
+    assert "1 failed as before" in new.err
+    assert likewise("update", index, "--json").reported(0, failed=2).err.count("failed") == 1
+    os.utime(records, (1, 1))
+    likewise("update", index, "--json").reported(1, failed=2)
+    monkeypatch.setitem(READER_VERSIONS, "pdf", 99)
+    likewise("update", index, "--json").reported(1, failed=2)
+    likewise("update", index, "--json").reported(0, failed=2)
+    records.write_text("not json\n")  # its other record
+    likewise("update", index, "--json").reported(1, failed=2)
+
+
+def test_a_folder_that_cannot_be_listed_fails_newly_once(
+    likewise: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "notes" / "closed").mkdir(parents=True)
+    (tmp_path / "notes" / "a.txt").write_text("text")
+    scandir = os.scandir
+
+    def refuse(path: str) -> Any:
+        if Path(path).name == "closed":
+            raise PermissionError(13, "Permission denied")
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert [likewise("index", tmp_path / "x.index", tmp_path / "notes").code for _ in range(2)] == [1, 0]
+    (failed,) = likewise("status", tmp_path / "x.index").out.splitlines()[:1]
+    assert failed.endswith("notes/closed: cannot be listed: Permission denied")
+
+
+def test_standard_input_that_fails_is_always_new(likewise: Callable[..., Any], tmp_path: Path) -> None:
+    assert [likewise("index", tmp_path / "x.index", "-", stdin="not json\n").code for _ in range(2)] == [1, 1]
 
 
 @pytest.mark.parametrize("arguments", [[], ["index"], ["index", "INDEX"], ["search", "INDEX", "a", "--nonsense"]])
