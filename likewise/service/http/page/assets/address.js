@@ -10,7 +10,7 @@ const MOST_HITS = 200;
 /** The state of a page that was asked nothing. A pick is a condition that was chosen: [field, operator, value]. */
 export const EMPTY = Object.freeze({
   view: "search", index: "", q: "", mode: "", with: "", where: "", picks: [], k: HITS, open: "", at: "", from: "", area: null, named: "", at_map: "",
-  like: [], unlike: [], sort: "newest", literal: false,
+  like: [], sort: "newest", literal: false,
 });
 
 /** Return the state that an address holds. What it cannot mean is left out. */
@@ -35,7 +35,6 @@ export function readAddress(query) {
     named: text("area") ? text("named") : "",
     at_map: /^-?[\d.]+_-?[\d.]+_[\d.]+$/.test(text("at_map")) ? text("at_map") : "",
     like: isAll ? [] : given.getAll("like"),
-    unlike: isAll ? [] : given.getAll("unlike"),
     sort: text("sort") === "title" ? "title" : "newest",
     literal: text("literal") === "true",
   };
@@ -49,7 +48,7 @@ export function addressOf(state) {
   }
   if (state.open && state.from) given.set("from", state.from);
   if (state.area) given.set("area", state.area.map((corner) => corner.join("_")).join("~"));
-  for (const name of ["like", "unlike"]) state[name].forEach((uri) => given.append(name, uri));
+  state.like.forEach((uri) => given.append("like", uri));
   for (const pick of state.picks) given.append("pick", JSON.stringify(pick));
   const query = given.toString();
   return query ? `?${query}` : "./";

@@ -33,14 +33,14 @@ const SEND = {
 export function bodyOf(state) {
   const kind = kindOf(state);
   const body = { k: state.k };
-  const { like, unlike } = state;
+  const { like } = state;
   if (kind === "list") body.sort = state.sort;
   else {
     if (state.q.trim()) body.query = state.q.trim();
-    Object.assign(body, { literal: state.literal, fields: SHOWN, fold: true }, like.length && { like }, unlike.length && { unlike });
+    Object.assign(body, { literal: state.literal, fields: SHOWN, fold: true }, like.length && { like });
     // Examples are vectors: with them, words alone cannot rank, and without a question meaning alone does.
     const ofExamples = state.q.trim() ? state.mode.replace("words", "hybrid") : "dense";
-    const mode = like.length || unlike.length ? ofExamples : state.mode;
+    const mode = like.length ? ofExamples : state.mode;
     if (mode) body.mode = mode;
   }
   const where = filterOf(state);

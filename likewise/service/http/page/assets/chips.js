@@ -4,7 +4,7 @@ import { button, byId, element } from "./element.js";
 import { lastPart, samePick } from "./conditions.js";
 import { describePick } from "./filters.js";
 
-const NOTHING = { where: "", picks: [], area: null, named: "", like: [], unlike: [], literal: false };
+const NOTHING = { where: "", picks: [], area: null, named: "", like: [], literal: false };
 
 export class Chips {
   #removed = null; // what to choose to undo the last removal
@@ -30,9 +30,7 @@ export class Chips {
     const conditions = [
       ...(state.where.trim() ? [[`${state.where.trim()}${refused && " is not used"}${refused && state.view === "map" ? `: ${refused}` : ""}`, { where: "" }]] : []),
       ...state.picks.map((pick) => [describePick(pick), { picks: state.picks.filter((other) => !samePick(other, pick)) }]),
-      ...["like", "unlike"].flatMap((name) => state[name].map((uri) => [
-        `${name} ${this.titleOf(uri)}`, { [name]: state[name].filter((other) => other !== uri) },
-      ])),
+      ...state.like.map((uri) => [`like ${this.titleOf(uri)}`, { like: state.like.filter((other) => other !== uri) }]),
       ...(state.literal ? [["the question as it stands", { literal: false }]] : []),
       ...(state.area ? [[state.named || "an area of the map", { area: null, named: "" }]] : []),
     ];

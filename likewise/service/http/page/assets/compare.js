@@ -10,7 +10,7 @@ export const modeOf = (state, index) => state.mode || (index.model ? "hybrid" : 
 
 /** Return what a state compares with, as {label, index, mode}; null for nothing, or for what is not served. */
 export function otherOf(state, indexes, index) {
-  if (state.like.length || state.unlike.length || !state.q.trim()) return null;
+  if (state.like.length || !state.q.trim()) return null;
   const [kind, ...rest] = state.with.split("=");
   const name = rest.join("=");
   if (kind === "mode" && name !== modeOf(state, index)) return { label: NAMES[name], index: index.name, mode: name };
@@ -33,7 +33,7 @@ export function drawChoices(select, state, indexes, index, isWritable) {
   }
   select.value = state.with;
   if (select.selectedIndex < 0) select.value = "";
-  select.closest("label").hidden = !isWritable || options.length === 1 || !state.q.trim() || state.like.length + state.unlike.length > 0;
+  select.closest("label").hidden = !isWritable || options.length === 1 || !state.q.trim() || state.like.length > 0;
 }
 
 /** Draw two sides ({label, hits, href, open}) beside each other; return what they have in common as a sentence. `keyOf(hit)` is equal for the same hit. */

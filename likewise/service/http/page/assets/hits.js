@@ -40,7 +40,7 @@ export function placeOf(hit, hits = []) {
 
 export const keyOf = (hit) => `${hit.index}\n${hit.uri}\n${hit.start}`;
 
-/** Draw hits. `actions`: `href(hit)`, `open(hit)`, `like(hit)`, `unlike(hit)` or null, `copyLink(hit)`, `pick(field, value)`, `order` of fields, `isAnswered`, `ofAll` indexes. */
+/** Draw hits. `actions`: `href(hit)`, `open(hit)`, `like(hit)`, `copyLink(hit)`, `pick(field, value)`, `order` of fields, `isAnswered`, `ofAll` indexes. */
 export function drawHits(list, hits, actions) {
   const opened = new Set([...list.children].filter((item) => item.querySelector(".why:not([hidden])")).map((item) => item.dataset.key));
   const focused = document.activeElement?.closest?.("#hits > li")?.dataset.key;
@@ -86,7 +86,6 @@ function drawHit(hit, rank, hits, values, actions, opened) {
       element("div", { className: "actions", lang: "en" },
         toggle,
         !hit.rows && button(`More like this${actions.ofAll ? ` in ${hit.index}` : ""}`, () => actions.like(hit)),
-        actions.unlike && button("Less like this", () => actions.unlike(hit)),
         button("Copy link", () => actions.copyLink(hit))),
       why));
 }

@@ -1,6 +1,6 @@
 // The view of the map: what it shows, and what keys and pointers do.
 
-import { button, byId, element, save } from "./element.js";
+import { button, byId, element } from "./element.js";
 import { groupsOf, nameOf } from "./groups.js";
 import { entryOf, titleOf } from "./hits.js";
 import { inkOf, OTHER, Picture, regionName } from "./picture.js";
@@ -217,7 +217,6 @@ export class MapView {
     byId("map-in").addEventListener("click", () => picture.zoomBy(1.6));
     byId("map-out").addEventListener("click", () => picture.zoomBy(1 / 1.6));
     byId("map-lasso").addEventListener("click", () => this.#setLassoing(!this.#isLassoing));
-    byId("map-save").addEventListener("click", () => this.#save());
     picture.moved = () => {
       clearTimeout(this.#remembering);
       this.#remembering = setTimeout(() => this.actions.remember([...picture.center, picture.zoom].map((value) => value.toFixed(3)).join("_")), REMEMBER_MS);
@@ -309,10 +308,6 @@ export class MapView {
     const right = px > canvas.clientWidth / 2;
     const low = py > canvas.clientHeight / 2;
     card.style.inset = `${low ? "auto" : `${py + 14}px`} ${right ? `${canvas.clientWidth - px + 14}px` : "auto"} ${low ? `${canvas.clientHeight - py + 14}px` : "auto"} ${right ? "auto" : `${px + 14}px`}`;
-  }
-
-  async #save() {
-    save(`${this.#index}-map.png`, await this.picture.toFile());
   }
 
   #key(event) {

@@ -93,7 +93,7 @@ function choose(changes) {
 
 function chooseIndex(name) {
   const view = name === ALL ? "search" : state.view; // each index has its own map
-  choose({ index: name, view, where: "", picks: [], area: null, like: [], unlike: [], open: "", at: "" });
+  choose({ index: name, view, where: "", picks: [], area: null, like: [], open: "", at: "" });
 }
 
 /** Close the document: the way back, where this page opened it. The browser goes back later: changes wait until then. */
@@ -179,7 +179,7 @@ async function drawMap(index) {
   byId("map-within").hidden = !state.area;
   byId("map-within").href = addressOf({ ...state, view: "search" });
   const filter = bodyOf({ ...state, q: "", like: [] });
-  map.show(index, state, state.q.trim() ? bodyOf({ ...state, like: [], unlike: [] }) : null, { where: filter.where, area: filter.area });
+  map.show(index, state, state.q.trim() ? bodyOf({ ...state, like: [] }) : null, { where: filter.where, area: filter.area });
 }
 
 let fields = { fields: [], rare: [] };
@@ -294,8 +294,7 @@ function drawList(asked, answer) {
   drawHits(list, answer.hits, {
     href: (hit) => addressOf({ ...state, ...placeOf(hit) }),
     open,
-    like: (hit) => addExample(hit, "like", "unlike"),
-    unlike: kindOf(asked) === "question" && !ofAll ? (hit) => addExample(hit, "unlike", "like") : null,
+    like: addExample,
     copyLink: (hit) => copy(addressTo(placeOf(hit)), "Link copied"),
     order: groupsOf(fields.fields, current().documents).map(({ name }) => name),
     isAnswered: answer.answered !== false,
@@ -306,10 +305,9 @@ function drawList(asked, answer) {
 }
 
 /** Ask again with a hit as an example, which only its own index can compare with; that may lack a field of the typed condition. */
-function addExample(hit, name, other) {
+function addExample(hit) {
   chips.titles.set(hit.uri, titleOf(hit));
-  const without = state[other].filter((uri) => uri !== hit.uri);
-  choose({ [name]: [...new Set([...state[name], hit.uri])], [other]: without, open: "", at: "", ...(current().parts && { index: hit.index, where: "" }) });
+  choose({ like: [...new Set([...state.like, hit.uri])], open: "", at: "", ...(current().parts && { index: hit.index, where: "" }) });
 }
 
 function compare(asked, answer, compared) {
@@ -470,7 +468,7 @@ async function copy(text, said) {
 // the beginning
 
 function listen() {
-  question.addEventListener("input", () => type({ q: question.value, k: EMPTY.k, open: "", at: "", like: [], unlike: [] }));
+  question.addEventListener("input", () => type({ q: question.value, k: EMPTY.k, open: "", at: "", like: [] }));
   question.addEventListener("blur", () => { typing = false; });
   byId("sort").addEventListener("change", (event) => choose({ sort: event.target.value }));
   where.addEventListener("input", () => type({ where: where.value, k: EMPTY.k }));

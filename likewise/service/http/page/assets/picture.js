@@ -90,16 +90,6 @@ export class Picture {
     this.show((left + right) / 2, (bottom + top) / 2, Math.min(0.8 / wide, 12));
   }
 
-  /** Return the picture as a PNG, on the colour of the page. */
-  async toFile() {
-    const copy = Object.assign(document.createElement("canvas"), { width: this.canvas.width, height: this.canvas.height });
-    const context = copy.getContext("2d");
-    context.fillStyle = getComputedStyle(this.canvas).getPropertyValue("--surface");
-    context.fillRect(0, 0, copy.width, copy.height);
-    context.drawImage(this.canvas, 0, 0);
-    return new Promise((resolve) => { copy.toBlob(resolve, "image/png"); });
-  }
-
   /** Zoom by a factor around a position on the canvas, which stays where it is. */
   zoomAt(factor, px, py) {
     const before = this.placeAt(px, py);
