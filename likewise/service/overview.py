@@ -17,6 +17,7 @@ MIN_LETTERS = 0.8
 
 _CODE = re.compile(r"\w\(|->|[{}=]|\w_\w")
 _MARKS = re.compile(r"[^\w\s'’.,:;()?？؟-]+")
+_ASKING = ("?", "？", "؟")
 _ANSWERS = re.compile(r"(?:(?:re|fwd?|aw|wg): *)+", re.IGNORECASE)
 """What mail programs write before the subject of an answer."""
 
@@ -31,10 +32,9 @@ def questions_to_try(searcher: Searcher) -> list[str]:
 
 def _question(passage: Passage) -> str:
     of_text = visible_parts(passage.text, passage.format, sentences(passage.text))
-    asking = (sentence for sentence in of_text if sentence.rstrip().endswith(("?", "？", "؟")))
-    for candidate in (_ANSWERS.sub("", passage.title), passage.heading.rpartition(" > ")[2], *asking):
+    for candidate in (_ANSWERS.sub("", passage.title), passage.heading.rpartition(" > ")[2], *of_text):
         plain = " ".join(_MARKS.sub(" ", candidate).split())
-        if len(plain) > MAX_CHARACTERS:
+        if not plain.endswith(_ASKING) or len(plain) > MAX_CHARACTERS:
             continue
         letters = sum(map(str.isalpha, candidate))
         if letters < MIN_LETTERS * len(candidate.replace(" ", "")) or _CODE.search(candidate):

@@ -32,8 +32,9 @@ def test_middles_are_the_rows_nearest_to_the_middle_of_each_group() -> None:
 @pytest.mark.parametrize(
     ("title", "text", "expected"),
     [
-        ("How moons (of planets) move", "Text.", "How moons (of planets) move"),
-        ("Re: FW: Lunch in the garden", "Text.", "Lunch in the garden"),
+        ("How do moons (of planets) move?", "Text.", "How do moons (of planets) move?"),
+        ("How moons (of planets) move", "Text.", ""),
+        ("Re: FW: Lunch in the garden?", "Text.", "Lunch in the garden?"),
         ("report-01", "It rains. How often is the fridge emptied? Rarely.", "How often is the fridge emptied?"),
         ("", "A sentence that states something.", ""),
         ("", f"Who {'really ' * 20}knows?", ""),  # it would be cut
@@ -42,12 +43,16 @@ def test_middles_are_the_rows_nearest_to_the_middle_of_each_group() -> None:
         ("", "let x = one moon?", ""),
     ],
 )
-def test_questions_to_try_are_titles_or_sentences_that_ask(title: str, text: str, expected: str) -> None:
+def test_questions_to_try_are_titles_headings_and_sentences_that_ask(title: str, text: str, expected: str) -> None:
     assert _question(Passage(1, 1, "a", title, text, 0, len(text), 1, "", None, None, "text", None, {})) == expected
 
 
 def test_questions_to_try_are_those_of_central_documents(tmp_path: Path, encoder: Any) -> None:
     with Index.create(tmp_path / "x.index", model=encoder) as index:
-        index.add(Document(uri, text, f"All about {uri} {uri}") for uri, text in TEXTS.items())
+        index.add(Document(uri, text, f"What is all about {uri}?") for uri, text in TEXTS.items())
     with Searcher(tmp_path / "x.index", encoder) as opened:
-        assert sorted(questions_to_try(opened)) == ["All about a a", "All about b b", "All about c c"]
+        assert sorted(questions_to_try(opened)) == [
+            "What is all about a?",
+            "What is all about b?",
+            "What is all about c?",
+        ]
