@@ -10,6 +10,8 @@ from indexer.stores.words.word_ranking import Words
 _WORD = re.compile(r"[^\W\d_]{5,}")
 """Words of five letters or more: too many words are similar to shorter words."""
 
+_AFTER_A_WORD = re.compile(r"(?<=[\w,]\s)[^\W\d_]{5,}")
+
 _MAX_WORDS = 16
 """Maximum words of a question that is corrected. A longer one is a text that was pasted, and each word takes time."""
 
@@ -34,12 +36,13 @@ def corrected(question: str, words: Words, text_of: Callable[[int], str]) -> str
         spelled: list[str] = []
         for near in words.passages.near_terms(terms[0]):
             for id_ in words.passages.search({near: ""}, 1).ids.tolist():
-                written = dict.fromkeys(_WORD.findall(text_of(id_).lower()))
-                spelled += [word for word in written if near in words.analysis.terms(word)]
+                spelled += [word for word in _spellings(text_of(id_)) if near in words.analysis.terms(word)]
         if spelled:
             from rapidfuzz.distance import OSA  # here, because importing it takes 20 ms, and few questions need it
 
-            edits, _, best = min((OSA.distance(match[0].lower(), word), at, word) for at, word in enumerate(spelled))
+            edits, _, best = min(
+                (OSA.distance(match[0].lower(), word.lower()), at, word) for at, word in enumerate(spelled)
+            )
             if edits <= 1 + (len(match[0]) >= _TWO_EDITS_FROM):
                 return best
         return match[0]
@@ -48,3 +51,10 @@ def corrected(question: str, words: Words, text_of: Callable[[int], str]) -> str
         return ""
     replaced = _WORD.sub(replace, question)
     return "" if replaced == question else replaced
+
+
+def _spellings(text: str) -> list[str]:
+    """Return each word of a text once. A word that has a capital even after another word keeps it, as German nouns do."""
+    written, inside = _WORD.findall(text), {*_AFTER_A_WORD.findall(text)}
+    keep = {word for word in inside if word.istitle() and word.lower() not in written}
+    return list(dict.fromkeys(word if word in keep else word.lower() for word in written))

@@ -47,6 +47,16 @@ def test_words_that_no_document_has_are_replaced(searcher: Searcher, question: s
     assert searcher.search(question, mode="dense").did_you_mean == ""
 
 
+def test_a_word_that_texts_write_with_a_capital_keeps_it(tmp_path: Path, module_encoder: Any) -> None:
+    """German nouns have a capital within a sentence. The first word of a sentence, and a word of capitals, lose it."""
+    text = "Wir wollen den Kompost umsetzen. Kompost im Garten, GEMÜSE und Blätter. Schneiden wir Blumen? blumen."
+    with Index.create(tmp_path / "x.index", model=module_encoder, language="de") as index:
+        index.add([Document("a", text)])
+    with Searcher(tmp_path / "x.index", module_encoder) as searcher:
+        asked = searcher.search("kompots gartn gemüsse blättter schneidn blummen", mode="hybrid")
+    assert asked.did_you_mean == "Kompost Garten gemüse Blätter schneiden blumen"
+
+
 @pytest.mark.parametrize(
     ("question", "meant"),
     [
