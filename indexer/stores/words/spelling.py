@@ -54,7 +54,7 @@ def corrected(question: str, words: Words, text_of: Callable[[int], str]) -> str
 
 
 def _spellings(text: str) -> list[str]:
-    """Return each word of a text once. A word that has a capital even after another word keeps it, as German nouns do."""
+    """Return each word of a text once. A word that has its capital after another word too keeps it: a German noun."""
     written, inside = _WORD.findall(text), {*_AFTER_A_WORD.findall(text)}
     keep = {word for word in inside if word.istitle() and word.lower() not in written}
     return list(dict.fromkeys(word if word in keep else word.lower() for word in written))
