@@ -20,6 +20,7 @@ from indexer.filters.like import folding, in_sql
 from indexer.filters.operators import Op
 from indexer.filters.prefix import end_of_prefix
 from indexer.filters.tree import COLUMNS, Scalar, Type, Value
+from indexer.stores.fields.field_types import only_dates
 from indexer.stores.fields.filter_sql import Sql, join_row
 from indexer.stores.fields.flatten import Row
 from likewise.postgres.connections import DeadlineConnection
@@ -84,7 +85,17 @@ def read_field_types(
         )
     for name, kind, _ in used:
         types[name] = types.get(name, frozenset()) | {kind}
-    return types, {(name, kind): id_ for name, kind, id_ in used}
+    field_ids = {(name, kind): id_ for name, kind, id_ in used}
+    for name, kinds in types.items():
+        if {"date", "text"} <= kinds:
+            text = f"left(text, {LOOKED_UP})"
+            (ends,) = rows(
+                f"SELECT min({text}), max({text}) FROM {{tables}}.field_value"
+                f" WHERE field_id = {field_ids[name, 'text']} AND text IS NOT NULL AND {text} > ''"
+            )
+            if only_dates(*ends):
+                types[name] = kinds - {"text"}
+    return types, field_ids
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from indexer.errors import count_of
-from indexer.filters.dates import Date
+from indexer.filters.dates import Date, read_date
 from indexer.filters.operators import TEXT_OPERATORS
 from indexer.filters.tree import (
     And,
@@ -35,7 +35,6 @@ _MAX_LOOKUPS = 20
 _MAX_NOTES = 3
 _NAMED_VALUES = 3
 _SHOWN_CHARACTERS = 60
-_DOTTED = re.compile(r"\d{1,4}([./])\d{1,2}\1\d{1,4}")
 
 
 def notes_on_values(
@@ -65,8 +64,8 @@ def notes_on_values(
                 notes.append(other_case)
     fields = snapshot.fields or {}
     notes += [
-        f"{one_line(field, 80)} {op} {show(text)} compares texts letter by letter: write a date as 2024-12-31"
-        for field, op, text in _dotted(where)
+        f"{one_line(field, 80)} {op} {show(text)} compares texts letter by letter: write a date as 2024-12-31 or -7d"
+        for field, op, text in _ordered_texts(where)
         if "date" in fields.get(field, ())
     ]
     return tuple(notes)
@@ -74,16 +73,16 @@ def notes_on_values(
 
 def may_have_notes(where: Where, found: bool) -> bool:
     """Return whether any value of a filter has to be looked up, or is meant as a date."""
-    return next(_looked_up(where, found), None) is not None or bool(_dotted(where))
+    return next(_looked_up(where, found), None) is not None or bool(_ordered_texts(where))
 
 
-def _dotted(where: Where) -> list[tuple[str, str, str]]:
-    """Return the comparisons by order with a text that a person means as a date, such as "31.12.2024"."""
+def _ordered_texts(where: Where) -> list[tuple[str, str, str]]:
+    """Return the comparisons by order with a text that is not a date, such as "31.12.2024" or "last week"."""
     return [
         (condition.field, condition.op, condition.value)
         for condition in conditions(where)
         if isinstance(condition, Compare) and condition.op not in ("=", "!=")
-        if isinstance(condition.value, str) and _DOTTED.fullmatch(condition.value)
+        if isinstance(condition.value, str) and read_date(condition.value) is None
     ]
 
 

@@ -31,19 +31,35 @@ from indexer.filters.tree import (
 FieldTypes: TypeAlias = Mapping[str, Collection[Type]] | None
 """The types of each field that some document has; None if the index has no document.
 
-A field of dates has the types "date" and "text", and for filters "day" if some of them are not in UTC.
+A field with dates has the type "date", for filters "day" if some of them are not in UTC, and "text" if other texts are
+among them (`only_dates`).
 """
 
 
 def metadata_types(types: FieldTypes) -> dict[str, tuple[str, ...]]:
     """Return the sorted types of each metadata field. A date counts as text."""
     fields = sorted((types or {}).items())
-    return {name: tuple(sorted({*kinds} - {"date", "day"})) for name, kinds in fields if name not in COLUMNS}
+    return {
+        name: tuple(sorted({"text" if kind in ("date", "day") else kind for kind in kinds}))
+        for name, kinds in fields
+        if name not in COLUMNS
+    }
 
 
 def date_fields(types: FieldTypes) -> tuple[str, ...]:
     """Return the metadata fields in which some value reads as a date, sorted."""
     return tuple(sorted(name for name, kinds in (types or {}).items() if "date" in kinds and name not in COLUMNS))
+
+
+def only_dates(first: str | None, last: str | None) -> bool:
+    """Return whether all texts of a field count as dates: the first and the last in their order are. Years alone may be
+    any number of four digits.
+
+    Args:
+        first, last: the smallest and the largest text that is not empty; None if there is none.
+    """
+    dates = [read_date(text) for text in (first, last) if text]
+    return len(dates) == 2 and None not in dates and any(date and date.precision != "year" for date in dates)
 
 
 def check_filter(where: Where, types: FieldTypes) -> Where:
@@ -78,25 +94,28 @@ def check_filter(where: Where, types: FieldTypes) -> Where:
 def resolve(where: Compare | In, types: FieldTypes) -> Compare | In:
     """Check a condition, and return it with the values that the field is compared with.
 
-    Where the field holds dates, a text that reads as a date, and names a month at least, is compared as one. A whole
-    number of four digits is a year there, if the field holds no numbers. For `=`, `!=`, `in` and `not in` the same text
-    is equal too.
+    Where the field holds dates, a text that reads as a date is compared as one. Four digits, with quotes or without,
+    are a year there, if the field holds no numbers. For `=`, `!=`, `in` and `not in` the same text is equal too.
 
     Raises:
-        FilterError: the field is unknown, or nowhere has a value of such a type.
+        FilterError: the field is unknown, or nowhere has a value of such a type; or a number in quotes is to be ordered
+            among the numbers of a field.
     """
     name, values = where.field, where.values if isinstance(where, In) else (where.value,)
     if not values:
         expect(name, None, types)
     kinds = _types_of(name, types)
+    if "number" in kinds and isinstance(where, Compare) and where.op not in ("=", "!=") and _is_number(where.value):
+        types = {name: {*kinds} - {"text"}}
     if "date" in kinds:
         values = tuple(as_date(value, kinds) or value if type(value) is int else value for value in values)
-    for value in {type_of(value): value for value in reversed(values)}.values():
+    dates = [as_date(value, kinds) if "date" in kinds else None for value in values]
+    of_a_kind = {(type_of(value), date is None): value for value, date in zip(values[::-1], dates[::-1], strict=True)}
+    for value in of_a_kind.values():
         expect(name, value, types)
-    dates = [as_date(value, kinds) for value in values] if "date" in kinds else []
     if isinstance(where, In):
         return replace(where, values=(*values, *(date for date in dates if date is not None)))
-    if not dates or dates[0] is None:
+    if dates[0] is None:
         return replace(where, value=values[0])
     if where.op in ("=", "!="):
         return In(name, (*values, dates[0]), negated=where.op == "!=")
@@ -106,18 +125,23 @@ def resolve(where: Compare | In, types: FieldTypes) -> Compare | In:
 def as_date(value: Value, kinds: Collection[Type]) -> Date | None:
     """Return the date that a text or a whole number in a filter is, for a field that holds dates.
 
-    Four digits in quotes stay text, because they may be any number. Four digits without quotes are a year.
-
     Args:
-        kinds: the types of the field. Where it also holds numbers, a number is not a year.
+        kinds: the types of the field. Where it also holds numbers, four digits are not a year.
     """
-    if type(value) is int and 1000 <= value <= 9999 and "number" not in kinds:
-        return read_date(str(value))
-    date = read_date(value) if isinstance(value, str) and not isinstance(value, ExactText) else None
-    return None if date is None or date.precision == "year" else date
+    if isinstance(value, ExactText | Date | float | bool):
+        return None
+    date = read_date(str(value))
+    is_number = date is not None and date.precision == "year" and "number" in kinds
+    return None if is_number or (isinstance(value, int) and not 1000 <= value <= 9999) else date
 
 
-_TIME: tuple[Type, ...] = ("date", "text")
+def _is_number(value: Value | None) -> bool:
+    """Return whether a text in a filter, in quotes, is a number."""
+    return isinstance(value, str) and not isinstance(value, ExactText) and bool(_NUMBER.fullmatch(value))
+
+
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
+_TIME: tuple[Type, ...] = ("date",)
 _TEXT: tuple[Type, ...] = ("text",)
 
 
@@ -127,15 +151,13 @@ def _types_of(name: str, types: FieldTypes) -> Collection[Type]:
     return (types or {}).get(name, ())
 
 
-_YEAR = re.compile(r"\d{4}(?!\d)")  # the beginning of a date in ISO 8601
-
 _SAME_MEANING = {"author": ["from"], "sender": ["from", "author"], "from": ["author"]}
 """Fields that may hold what a person looks for in a field that no document has. Mails have `from`."""
 
 _EXAMPLES: dict[Type, str] = {
     "boolean": "true or false",
     "number": "a number such as 2020",
-    "date": "a date such as 2026-01-31",
+    "date": "a date such as 2026-01-31 or -7d",
     "text": 'text in quotes such as "en"',
 }
 
@@ -153,19 +175,14 @@ def expect(name: str, value: Value | None, types: FieldTypes) -> None:
     if types is None and name not in COLUMNS:
         return
     known = _types_of(name, types)
-    is_wrong_time = (
-        name == "modified"
-        and isinstance(value, str)
-        and not isinstance(value, ExactText)
-        and not (_YEAR.match(value) or as_date(value, known))
-    )
-    if known and (value is None or type_of(value) in known) and not is_wrong_time:
+    if known and (value is None or type_of(value) in known):
+        return
+    if "date" in known and value is not None and (isinstance(value, ExactText) or as_date(value, known)):
         return
     if known and value is not None:
-        examples = [example for kind, example in _EXAMPLES.items() if kind in known]
-        if name == "modified":
-            examples = [_EXAMPLES["date"]]
-        example = " or ".join(examples)
+        example = " or ".join(example for kind, example in _EXAMPLES.items() if kind in known)
+        if "number" in known and _is_number(value):
+            example = f"{value}, without quotes"
         comparison = f"field {one_line(name, 80)} cannot be compared with {one_line(show(value), 80)}"
         reason = ", as it holds no date" if isinstance(value, Date) else ""
         raise FilterError(f"filter: {comparison}{reason}: compare it with {example}")

@@ -105,11 +105,12 @@ def test_an_empty_index_has_nothing_to_note(in_memory: None) -> None:
 @pytest.mark.usefixtures("in_memory")
 def test_a_text_that_is_meant_as_a_date_is_noted() -> None:
     with Index.create("days", dimensions=2) as index:
-        days = ["2024-05-01", "2024-06-01", "May 2024"]
+        days = ["2024-05-01", "2024-06-01", "May 2024", "soon"]
         index.add([Document(day, "text", metadata={"day": day}) for day in days], vectors=np.ones((len(days), 2)))
         searcher = Searcher("days")
-        (said,) = searcher.search_vector([1, 0], where='day > "01.06.2024"').notes
-        assert said == 'day > "01.06.2024" compares texts letter by letter: write a date as 2024-12-31'
+        for text in ("01.06.2024", "last week"):
+            (said,) = searcher.search_vector([1, 0], where=f'day > "{text}"').notes
+            assert said == f'day > "{text}" compares texts letter by letter: write a date as 2024-12-31 or -7d'
         for where in ("day >= 2024-05-15", 'day contains "May"', 'uri > "01.06.2024"'):
             assert searcher.search_vector([1, 0], where=where).notes == ()
         searcher.close()

@@ -35,7 +35,7 @@ from indexer.passages.markup import VisibleText
 from indexer.records import RECORD_FORMATS, Changes, Document, KnownFile, Span, Stamp, Vector
 from indexer.settings import Meaning, Settings
 from indexer.stores import port
-from indexer.stores.fields.field_types import check_filter
+from indexer.stores.fields.field_types import check_filter, metadata_types, only_dates
 from indexer.stores.fields.flatten import scalars
 from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.move import Move
@@ -578,7 +578,7 @@ class ReferenceSnapshot:
             bytes=self._vectors.nbytes + sum(len(stored.document.text) for stored in documents),
             format_version=1,
             history=self.history,
-            fields={name: tuple(sorted(known[name] - {"date"})) for name in sorted(known) if name not in COLUMNS},
+            fields=metadata_types(known),
             dates=tuple(sorted(name for name in known if "date" in known[name] and name not in COLUMNS)),
         )
 
@@ -971,11 +971,16 @@ def unread(files: Mapping[str, Stamp], entries: Iterable[tuple[int, LedgerRow]],
 
 def known_fields(documents: Iterable[StoredDocument]) -> dict[str, set[Any]]:
     """Return the types that each metadata field has in some document, and those of the document's own time."""
-    known: dict[str, set[Any]] = {"modified": {"date", "text"}}
+    known: dict[str, set[Any]] = {"modified": {"date"}}
+    texts: dict[str, list[str]] = {}
     for stored in documents:
         for name, values in stored.fields.items():
             if isinstance(values, list):
                 known.setdefault(name, set()).update(type_of(value) for value in values if value is not None)
                 if any(isinstance(value, str) and read_date(value) for value in values):
                     known[name].add("date")
+                texts.setdefault(name, []).extend(value for value in values if isinstance(value, str) and value)
+    for name, every in texts.items():
+        if only_dates(min(every, default=None), max(every, default=None)):
+            known[name].discard("text")
     return known

@@ -245,7 +245,7 @@ def test_answers(papers: sqlite3.Connection, text: str, ids: list[int]) -> None:
         ),
         (
             'year = "2020"',
-            'filter: field year cannot be compared with "2020": compare it with a number such as 2020',
+            'filter: field year cannot be compared with "2020": compare it with 2020, without quotes',
         ),
         (
             "year in (2020, true)",

@@ -16,6 +16,7 @@ from indexer.filters.like import is_like
 from indexer.filters.operators import Op
 from indexer.filters.prefix import end_of_prefix
 from indexer.filters.tree import COLUMNS, Scalar, Type, Value
+from indexer.stores.fields.field_types import only_dates
 from indexer.stores.fields.filter_sql import Sql, join_row
 from indexer.stores.fields.flatten import Row
 
@@ -107,6 +108,13 @@ def read_field_types(conn: sqlite3.Connection) -> dict[str, frozenset[Type]] | N
     types: dict[str, frozenset[Type]] = {}
     for name, kind in conn.execute(f"SELECT name, type FROM field WHERE {used}"):
         types[name] = types.get(name, frozenset()) | {kind}
+    ends = (
+        "SELECT (SELECT min(value) FROM field_value WHERE field_id = field.id AND value > ''),"
+        " (SELECT max(value) FROM field_value WHERE field_id = field.id) FROM field WHERE name = ? AND type = 'text'"
+    )
+    for name, kinds in types.items():
+        if {"date", "text"} <= kinds and only_dates(*conn.execute(ends, (name,)).fetchone()):
+            types[name] = kinds - {"text"}
     return types
 
 

@@ -37,7 +37,7 @@ from indexer.filters.tree import (
     matches,
     render,
 )
-from indexer.stores.fields.field_types import check_filter
+from indexer.stores.fields.field_types import check_filter, only_dates
 from indexer.stores.port import Batch, FieldValues, Sort
 from indexer.stores.reading.store import Store
 
@@ -54,7 +54,7 @@ COLLECTION = [
 MEANINGS = [
     ("year = 2020", "a"), ("year = 2020.0", "a"), ("year = 2021.5", "b"), ('year = "2020"', "c"), ("year = 1999", "d"),
     ("year != 2020", "bcd"), ('year != "2020"', "abd"), ("year < 2020", "d"), ("year <= 2020", "ad"),
-    ("year > 2020", "bd"), ("year >= 2021.5", "bd"), ('year >= "2"', "c"), ("year > 99999", ""),
+    ("year > 2020", "bd"), ("year >= 2021.5", "bd"), ('year >= "x"', ""), ("year > 99999", ""),
     ("year in (2020, 2030)", "ad"), ('year in (2021.5, "2020")', "bc"), ("year not in (2020, 1999)", "bc"),
     ('lang < "d\u00e9\0"', "b"), ('lang <= "d\u00e9\0x"', "b"), ('lang > "d\u00e9\0"', "a"), ('lang >= "en\0"', ""),
     ('lang = "en\0"', ""), ('lang != "en\0"', "ab"), ('lang in ("en", "d\0")', "a"), ('lang contains "\0"', ""),
@@ -170,6 +170,7 @@ REFUSED = [
     ("title = 3", 'filter: field title cannot be compared with 3: compare it with text in quotes such as "en"'),
     ('modified > "today"', 'filter: field modified cannot be compared with "today": compare it with a date such a'),
     ('lang in ("en", 3)', 'filter: field lang cannot be compared with 3: compare it with text in quotes such as "'),
+    ('year >= "2"', 'filter: field year cannot be compared with "2": compare it with 2, without quotes'),
     ('draft contains "t"', 'filter: field draft cannot be compared with "t": compare it with true or false'),
     ('tittle like "a%"', 'filter: no document has a field "tittle"; near: title'),
     ("year = 2020 or not (draft = true and yeer = 1)", 'filter: no document has a field "yeer"; near: year'),
@@ -215,11 +216,12 @@ MEANINGS_OF_DATES = [
     ('created not in ("2000-09-26", "soon")', "abef"), ('created = "09/25/2000"', "e"), ('created < "09/26"', "e"),
     ("history.day < 2000-01-01 and history.day >= 2001-10-01 and history.day = 1999-01-01", "d"),
     ("code = 2000-01-01", "a"), ('code = "2000"', "a"), ('code >= "2"', "ab"), ('code < "2001"', "a"),
-    ('code >= "2000"', "ab"), ("code != 2000-01-01", "b"),
+    ('code >= "2000"', "a"), ("code != 2000-01-01", "b"), ('created = "2000"', "abcdf"), ('created < "2000"', ""),
+    ('modified >= "2024"', "ab"), ('modified not in ("2024")', "c"), ('code in ("2001", "x")', "b"),
     ("modified >= 2024-02-01", "b"), ("modified = 2024-01", "a"), ("modified < 2024-02", "a"),
     ("exists modified", "abc"), ("modified != 2024-01-31", "bc"),
     ('modified = "2024-01-31"', "a"), ('modified < "2024-02-01"', "a"),
-    ('modified = "31 Jan 2024"', "a"), ('modified < "2024"', "c"), ("metadata.modified = 2000-09-25", "f"),
+    ('modified = "31 Jan 2024"', "a"), ('modified < "2024"', ""), ("metadata.modified = 2000-09-25", "f"),
     ("created >= 2000", "abcdf"), ("created > 2000", ""), ("created = 2000", "abcdf"), ("created in (1999, 2001)", ""),
     ("history.day >= 2000", "d"), ("history.day = 1999", "d"), ("code = 2000", "a"), ("code != 2000", "b"),
     ("modified >= 2024", "ab"), ("modified not in (2024)", "c"), ("n = 2000", "c"), ("n < 2000", "e"),
@@ -276,9 +278,13 @@ REFUSED_OF_DATES = [
     ),
     (
         "created >= 20000",
-        "created cannot be compared with 20000: compare it with a date such as 2026-01-31 or text in q",
+        "created cannot be compared with 20000: compare it with a date such as 2026-01-31 or -7d or t",
     ),
-    ("created in (true)", "created cannot be compared with true: compare it with a date such as 2026-01-31 or text in"),
+    ("created in (true)", "created cannot be compared with true: compare it with a date such as 2026-01-31 or -7d or "),
+    ('history.day > "last week"', 'history.day cannot be compared with "last week": compare it with a date such as 20'),
+    ('history.day in (1999, "2001-10", "soon")', 'history.day cannot be compared with "soon": compare it with a date '),
+    ('modified != "soon"', 'modified cannot be compared with "soon": compare it with a date such as 2026-01-31 or -7d'),
+    ('n > "1999"', 'n cannot be compared with "1999": compare it with 1999, without quotes'),
     ("modified > 3", "modified cannot be compared with 3: compare it with a date such as 2026-01-31"),
     ('modified > "7d"', 'modified cannot be compared with "7d": compare it with a date such as 2026-01-31'),
 ]
@@ -403,17 +409,33 @@ def fits(where: Where, known: Mapping[str, list[Any]]) -> bool:
         return True
     if isinstance(where, TextMatch):
         return where.field in COLUMNS or str in {kind(value) for value in known.get(where.field, [])}
+    return has_types(where, known)
+
+
+def has_types(where: Compare | In, known: Mapping[str, list[Any]]) -> bool:
+    """Return whether a field has the types of all values of a condition."""
     values = where.values if isinstance(where, In) else (where.value,)
     kinds = {kind(value) for value in known.get(where.field, [])}
-    if any(isinstance(value, str) and read_date(value) for value in known.get(where.field, [])):
+    texts = sorted(value for value in known.get(where.field, []) if isinstance(value, str) and value)
+    if any(read_date(text) for text in texts):
         kinds.add(Date)
     if where.field in COLUMNS:
         kinds = {str}
-    if where.field == "modified":
-        text = next((value for value in values if isinstance(value, str)), "2020")
-        is_year = len(text) >= 4 and text[:4].isdecimal() and not text[4:5].isdecimal()
-        kinds = {str, Date} if is_year or read_date(text) else {Date}
+    if where.field == "modified" or only_dates(*(texts[:1] or [None]), *(texts[-1:] or [None])):
+        kinds |= {Date}
+        is_number = float in kinds
+        if any(isinstance(value, str) and not is_date(value, is_number) for value in values):
+            return False
+    is_ordered = isinstance(where, Compare) and where.op not in ("=", "!=")
+    if is_ordered and float in kinds and where.value in ("1", "2020"):  # a number in quotes
+        return False
     return {kind(value) for value in values} <= kinds
+
+
+def is_date(text: str, is_number: bool) -> bool:
+    """Return whether a text is a date for a field that has numbers, or none."""
+    date = read_date(text)
+    return date is not None and not (is_number and date.precision == "year")
 
 
 def kind(value: Any) -> type:
@@ -425,8 +447,11 @@ def snapshot_types(known: Mapping[str, list[Any]]) -> dict[str, Collection[Type]
     kinds: dict[type, Type] = {float: "number", bool: "boolean", str: "text"}
     types: dict[str, Collection[Type]] = {}
     for name, values in known.items():
-        dates: set[Type] = {"date"} if any(isinstance(value, str) and read_date(value) for value in values) else set()
+        texts = sorted(value for value in values if isinstance(value, str) and value)
+        dates: set[Type] = {"date"} if any(map(read_date, texts)) else set()
         types[name] = {kinds[kind(value)] for value in values} | dates
+        if texts and only_dates(texts[0], texts[-1]):
+            types[name] = {*types[name]} - {"text"}
     return types
 
 
