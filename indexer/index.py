@@ -24,7 +24,16 @@ from indexer.encoders.machine.hardware import Precision
 from indexer.errors import BadInput, ModelError, RecipeMismatch, UnknownUri
 from indexer.exchange import Embedded
 from indexer.filters.mapping import Filter, filter_tree
-from indexer.indexing.batches import Spans, Vectors, batches, windowed, with_embedded, with_own_vectors, without_vectors
+from indexer.indexing.batches import (
+    Spans,
+    Vectors,
+    batches,
+    read_documents,
+    windowed,
+    with_embedded,
+    with_own_vectors,
+    without_vectors,
+)
 from indexer.indexing.compiler import Compiler
 from indexer.indexing.context import Context
 from indexer.indexing.core import IndexCore
@@ -32,7 +41,7 @@ from indexer.indexing.embedder import Embedder, Workers
 from indexer.indexing.embedding import BATCH_CHARACTERS, settings_of_new
 from indexer.indexing.new_index import AUTO_MODEL, NewIndex, NewIndexOptions
 from indexer.listener import Listener
-from indexer.lookup import document_of, has_document, is_uri
+from indexer.lookup import document_of, has_document, is_uri, read_removal
 from indexer.passages.cut import PassageSettings
 from indexer.records import Changes, Document
 from indexer.settings import Settings
@@ -272,22 +281,20 @@ class Index:
         """
         from indexer.calibration.background import renew  # not needed by a program that only reads
 
-        if vectors is None and spans is not None:
-            raise BadInput("spans were given without vectors: give both, or neither to have documents cut by the model")
         if workers is not None and (vectors is not None or embedded is not None):
             raise BadInput("workers embed documents, and these bring their vectors: leave out workers")
-        if vectors is not None and embedded is not None:
+        if embedded is not None and (vectors is not None or spans is not None):
             raise BadInput("give either vectors of your own, or what an Embedder returned (embedded), and not both")
-        changes = Changes()
+        notes = tuple[str, ...]()
         if embedded is not None:
             incoming = with_embedded(documents, embedded, self.recipe, self.dimensions)
-        elif vectors is None:
-            incoming, notes = without_vectors(documents)
-            changes = Changes(notes=(*notes, *self._core.choose_model(incoming)))
         else:
-            incoming = with_own_vectors(documents, vectors, spans, self.dimensions)
-            if not self.dimensions and incoming and (first := incoming[0][1]) is not None:
-                self._core.take_width(first.vectors.shape[1])
+            incoming, notes = read_documents(documents, vectors, spans, self.dimensions)
+        if vectors is None and embedded is None:
+            notes += self._core.choose_model(incoming)
+        elif not self.dimensions and incoming and (first := incoming[0][1]) is not None:
+            self._core.take_width(first.vectors.shape[1])
+        changes = Changes(notes=notes)
         submitted = (
             self._core.submit(batch, workers=workers)
             for batch in batches(incoming, lambda: self._core.batch_characters)
@@ -319,18 +326,10 @@ class Index:
             UnknownUri: one of the uris is not a document; nothing was removed.
             FilterError: a filter that does not parse or does not fit the index's fields; nothing was removed.
         """
-        if (uris is None) == (where is None):
-            raise BadInput("give either uris or a filter (where) to remove")
-        if where is not None:
-            condition = filter_tree(where)
-            if condition is None:
-                raise BadInput('an empty filter would remove every document: if that is meant, give "exists uri"')
-            with self._core.store.writer() as writer:
-                chosen = [document.uri for document in self._core.store.iterate(condition)]
-                return writer.remove(chosen)
-        if not isinstance(uris, Iterable):
-            raise BadInput(f"the uris are not a list but {type(uris).__name__}")
-        chosen = [uris] if isinstance(uris, str) else list(uris)
+        chosen = read_removal(uris, where)
+        if not isinstance(chosen, list):
+            with self._core.store.writer() as writer, self._core.store.snapshot() as snapshot:
+                return writer.remove(snapshot.uris(chosen))
         with self._core.store.snapshot() as snapshot:
             stored = snapshot.hashes(uri for uri in chosen if is_uri(uri))
         unknown = [uri for uri in chosen if not isinstance(uri, str) or uri not in stored]

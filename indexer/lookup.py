@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
-from indexer.errors import IndexDamaged, Message, UnknownUri
+from indexer.errors import BadInput, IndexDamaged, Message, UnknownUri
+from indexer.filters.mapping import Filter, filter_tree
+from indexer.filters.tree import Where
 from indexer.records import Document, broken_at
 from indexer.stores.fields.flatten import scalars
 from indexer.stores.reading.snapshot import Snapshot
@@ -24,6 +26,24 @@ def is_uri(value: object) -> TypeGuard[str]:
 def unknown_uri(address: str, uri: object) -> UnknownUri:
     """Return the error for a uri that no document of an index has."""
     return UnknownUri(Message(f"{address}: has no document {uri!r}", "; likewise list shows what there is"))
+
+
+def read_removal(uris: Iterable[Any] | str | None, where: Filter | None) -> list[Any] | Where:
+    """Return the arguments of `Index.remove`: the given uris as a list, or the filter.
+
+    Raises:
+        BadInput: neither is given, or both, or the filter is empty.
+        FilterError: the filter does not parse.
+    """
+    if (uris is None) == (where is None):
+        raise BadInput("give either uris or a filter (where) to remove")
+    if uris is None:
+        if (condition := filter_tree(where)) is None:
+            raise BadInput('an empty filter would remove every document: if that is meant, give "exists uri"')
+        return condition
+    if not isinstance(uris, Iterable):
+        raise BadInput(f"the uris are not a list but {type(uris).__name__}")
+    return [uris] if isinstance(uris, str) else list(uris)
 
 
 def documents_of(store: Store, uris: Iterable[object]) -> list[Document]:

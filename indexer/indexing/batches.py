@@ -114,6 +114,21 @@ class Prepared:
         }
 
 
+def read_documents(
+    documents: Iterable[Document] | Document, vectors: Vectors | None, spans: Spans | None, dimensions: int
+) -> tuple[list[Incoming], tuple[str, ...]]:
+    """Return the arguments of `Index.add` as valid documents, and notes on them.
+
+    Raises:
+        BadInput: as `without_vectors` and `with_own_vectors` do, or there are spans without vectors.
+    """
+    if vectors is not None:
+        return with_own_vectors(documents, vectors, spans, dimensions), ()
+    if spans is not None:
+        raise BadInput("spans were given without vectors: give both, or neither to have documents cut by the model")
+    return without_vectors(documents)
+
+
 def without_vectors(documents: Iterable[Document] | Document) -> tuple[list[Incoming], tuple[str, ...]]:
     """Return valid documents to embed, and a note if a uri occurs more than once. Its last document is kept.
 
