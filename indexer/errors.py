@@ -10,6 +10,7 @@ import errno
 import os
 import sys
 from shlex import quote
+from typing import NoReturn
 
 
 def count_of(value: int, noun: str) -> str:
@@ -58,6 +59,12 @@ class LikewiseError(Exception):
 
 class BadInput(LikewiseError, ValueError):
     """An argument, a record or a file that cannot be used as it is."""
+
+
+def refuse_pickle(opened: object, protocol: object) -> NoReturn:
+    """Refuse to pickle something that is open, as its `__reduce_ex__`."""
+    kind = type(opened).__name__
+    raise BadInput(f"this {kind} is open and cannot be pickled: pass its path or address, and open it there")
 
 
 class SourceError(BadInput):

@@ -21,7 +21,7 @@ from indexer.doors import require
 from indexer.encoders import Encoder, Recipe, RecipeSpec
 from indexer.encoders.kinds import allow_model
 from indexer.encoders.machine.hardware import Precision
-from indexer.errors import BadInput, ModelError, RecipeMismatch, UnknownUri
+from indexer.errors import BadInput, ModelError, RecipeMismatch, UnknownUri, refuse_pickle
 from indexer.exchange import Embedded
 from indexer.filters.mapping import Filter, filter_tree
 from indexer.indexing.batches import (
@@ -177,6 +177,8 @@ class Index:
         self._core.store.close()
         if self._folder is not None:
             self._folder()
+
+    __reduce_ex__ = refuse_pickle
 
     def __enter__(self) -> Self:
         return self

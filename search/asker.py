@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.errors import BadInput
+from indexer.errors import BadInput, refuse_pickle
 from indexer.filters.mapping import Filter, filter_tree
 from search.hits.hits import Hits
 from search.query.query import RERANK_DEPTH, Mode, Query
@@ -40,6 +40,8 @@ class Asker(ABC):
     @abstractmethod
     def close(self) -> None:
         """Release connections and memory. A later call opens what it needs again."""
+
+    __reduce_ex__ = refuse_pickle
 
     def __enter__(self) -> Self:
         return self

@@ -102,8 +102,8 @@ class Searcher(Asker):
 
         Reading a document by its uri, and iterating over documents, have no deadline.
         """
-        limited = copy(self)
-        limited.answering = copy(self.answering)
+        limited = Searcher.__new__(type(self))
+        vars(limited).update(vars(self), answering=copy(self.answering))
         limited.answering.deadline = deadline
         return limited
 

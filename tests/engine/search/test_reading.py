@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from indexer import BadInput, Document, FilterError, Index, Section, UnknownField, UnknownUri, doors
-from search import Hit, Hits, Query, Searcher, search_indexes
+from search import AsyncSearcher, Hit, Hits, Query, Searcher, search_indexes
 
 ROWS = np.random.default_rng(3).normal(size=(40, 8)).astype(np.float32)
 UNIT = ROWS / np.linalg.norm(ROWS, axis=1, keepdims=True)
@@ -51,6 +51,14 @@ def test_documents_are_read_counted_and_listed(searcher: Searcher) -> None:
         searcher.get_many("d1")
     with pytest.raises(BadInput, match="not a list but int"):
         searcher.get_many(1)  # type: ignore[arg-type]
+
+
+def test_what_is_open_is_not_pickled_and_says_what_to_pass(searcher: Searcher) -> None:
+    import pickle
+
+    for opened in (searcher, Index.open(searcher.address), AsyncSearcher(searcher.address)):
+        with pytest.raises(BadInput, match="is open and cannot be pickled: pass its path or address"):
+            pickle.dumps(opened)
 
 
 def test_values_and_common_fields_do_not_read_the_types_of_all_fields_again(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -222,6 +223,11 @@ def test_members_that_a_newer_service_adds_are_left_out(folder: Path) -> None:
 def test_a_filter_that_fits_into_no_address_is_refused(url: str) -> None:
     with Client(url, index="papers") as client, pytest.raises(BadInput, match="too long for an address: ask in parts"):
         client.count({"title": {"in": [f"{number} {'月' * 300}" for number in range(60)]}})
+
+
+def test_a_client_is_not_pickled_and_says_what_to_pass() -> None:
+    with pytest.raises(BadInput, match="this Client is open and cannot be pickled: pass its path or address"):
+        pickle.dumps(Client("http://host"))
 
 
 @pytest.mark.parametrize("url", ["localhost:8765", "papers.index", "ftp://host", "http://", ""])
