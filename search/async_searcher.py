@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from functools import wraps
+from itertools import islice
 from os import PathLike
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from indexer.deadline import Deadline
 from indexer.encoders import Encoder
 from indexer.filters.mapping import Filter
-from indexer.records import Document
 from indexer.stores.addresses.open import is_uri
 from search.answering import UnknownFields
 from search.asker import Asker
 from search.hits.hits import Hits
 from search.lanes import DATABASE_THREADS, SEARCH_THREADS, Lane
 from search.query.query import Query
-from search.searcher import Searcher
+from search.searcher import PAGE_DOCUMENTS, Searcher
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -48,6 +48,21 @@ def _asked(
         return await self.answer(reader.query)
 
     return ask
+
+
+def _iterated(
+    method: Callable[[Searcher, Filter | None], Iterator[R]],
+) -> Callable[[AsyncSearcher, Filter | None], AsyncIterator[R]]:
+    """Return the method whose iterator is read with `async for`, one page at a time in a thread."""
+
+    @wraps(method)
+    async def iterate(self: AsyncSearcher, where: Filter | None = None) -> AsyncIterator[R]:
+        rows = await self._run(lambda searcher: method(searcher, where))
+        while page := await self._run(lambda _: list(islice(rows, PAGE_DOCUMENTS))):
+            for row in page:
+                yield row
+
+    return iterate
 
 
 class _QuestionReader:
@@ -123,19 +138,8 @@ class AsyncSearcher:
     async def answer(self, query: Query) -> Hits:
         return await self._run(lambda searcher: searcher.answer(query), query)
 
-    async def documents(self, where: Filter | None = None) -> AsyncIterator[Document]:
-        """Iterate over the documents that a filter leaves, or all, in the order they were added: `async for`.
-
-        They are read in pages. If another index replaces this index between two pages, the iterator raises NotAnIndex.
-        """
-        cursor = None
-        while True:
-            page, cursor = await self.documents_page(where, cursor)
-            for document in page:
-                yield document
-            if cursor is None:
-                return
-
+    documents = _iterated(Searcher.documents)
+    all_vectors = _iterated(Searcher.all_vectors)
     search = _asked(Asker.search)
     search_vector = _asked(Asker.search_vector)
     search_many = _awaited(Searcher.search_many)
@@ -156,6 +160,7 @@ class AsyncSearcher:
     filter_notes = _awaited(Searcher.filter_notes)
     commonest_fields = _awaited(Searcher.commonest_fields)
     central_passages = _awaited(Searcher.central_passages)
+    embed = _awaited(Searcher.embed)
     map = _awaited(Searcher.map)
     info = _awaited(Searcher.info)
     committed_at = _awaited(Searcher.committed_at)

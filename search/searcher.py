@@ -8,11 +8,12 @@ from contextlib import AbstractContextManager, contextmanager
 from copy import copy
 from dataclasses import replace
 from os import PathLike
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol, TypeVar, cast
 
 from indexer import doors
 from indexer.deadline import Deadline
 from indexer.encoders import Encoder, Recipe
+from indexer.encoders.recipes.port import Role, of_role
 from indexer.errors import BadInput, NotAnIndex, NoWords, UnknownField
 from indexer.filters.mapping import Filter, filter_tree
 from indexer.filters.tree import Exists, Where
@@ -28,6 +29,8 @@ from search.asker import Asker, as_list, hits_above
 from search.hits.hits import Hits
 from search.query.query import Query, understood
 from search.timings import Timings
+
+Item = TypeVar("Item")
 
 PAGE_DOCUMENTS = 256
 PAGE_CHARACTERS = 4_000_000
@@ -215,8 +218,15 @@ class Searcher(Asker):
 
         They are read in pages. If another index replaces this index between two pages, the iterator raises NotAnIndex.
         """
-        with self._filtered(where) as (_, condition):
-            return self._iterate(condition, where)
+        return self._iterate(self._store.iterate, where)
+
+    def all_vectors(self, where: Filter | None = None) -> Iterator[tuple[str, Vector]]:
+        """Iterate over the uris of the documents that a filter leaves, or all, each with what `vectors` returns.
+
+        They are read in pages, in the order they were added. Errors are those of `documents`.
+        """
+        stored = self._iterate(self._store.export, where)
+        return ((item.document.uri, item.vectors) for item in stored if item.vectors is not None)
 
     def documents_page(
         self, where: Filter | None = None, cursor: str | None = None
@@ -244,13 +254,20 @@ class Searcher(Asker):
                 after = id_
             return page, None
 
-    def _iterate(self, condition: Where | None, where: Filter | None) -> Iterator[Document]:
+    def _iterate(self, read: Callable[[Where | None], Iterator[Item]], where: Filter | None) -> Iterator[Item]:
+        """Check a filter, and return an iterator over what `read` returns for it."""
+        with self._filtered(where) as (_, condition):
+            return self._iterated(read, condition, where)
+
+    def _iterated(
+        self, read: Callable[[Where | None], Iterator[Item]], condition: Where | None, where: Filter | None
+    ) -> Iterator[Item]:
         try:
-            yield from self._store.iterate(condition)
+            yield from read(condition)
         except UnknownField:  # Before the first document: the last one with a field of the filter was removed.
             if self.answering.unknown_fields == "error":
                 raise
-            yield from self.documents(where)
+            yield from self._iterate(read, where)
 
     def count(self, where: Filter | None = None) -> int:
         """Return how many documents a filter leaves, or how many there are."""
@@ -402,6 +419,19 @@ class Searcher(Asker):
         """Code of the language whose word endings a search by words ignores, or `none`."""
         with self._snapshot() as snapshot:
             return snapshot.settings.language
+
+    def embed(self, texts: Iterable[str], role: Role = "query") -> Vector:
+        """Return the vectors of texts by the model of the index (texts, dimensions), float32 unit rows.
+
+        Args:
+            role: embed with the prompt for questions, or with the prompt for documents.
+
+        Raises:
+            BadInput: the index holds vectors of the user's own, or `texts` is one string.
+            TextTooLong: a text has more tokens than the model reads.
+        """
+        listed = as_list(texts, "texts", "embed([text])")
+        return of_role(self.encoder, role).encode(listed, role=role)
 
     @property
     def encoder(self) -> Encoder:

@@ -180,14 +180,10 @@ class Store(Protocol):
             NotAnIndex: another index has replaced this index during the reading. Its documents have other ids.
         """
         views = _views_of_one_index(self.address, self._view)
-        ids = None
-        if where is not None:
-            with views() as opened:
-                ids = opened.select(where).ids()
-        yield from _in_pages(views, lambda view, page: [document for _, document in page], ids)
+        return _in_pages(views, lambda _, page: [document for _, document in page], where)
 
-    def export(self) -> Iterator[EmbeddedDocument]:
-        """Yield documents with their passages and vectors in the order they were added, read in pages.
+    def export(self, where: Where | None = None) -> Iterator[EmbeddedDocument]:
+        """Yield documents with their passages and vectors in the order they were added, read in pages as by `iterate`.
 
         Their hashes and prefixes are empty, and the first passage of each has the tokens of the whole document.
 
@@ -199,6 +195,7 @@ class Store(Protocol):
             lambda view, page: [
                 EmbeddedDocument(document, _NO_HASHES, *spans_and_vectors(view, id_)) for id_, document in page
             ],
+            where,
         )
 
     @property
@@ -350,13 +347,14 @@ def _views_of_one_index(
 def _in_pages(
     views: Callable[[], AbstractContextManager[View]],
     read: Callable[[View, list[tuple[int, Document]]], list[T]],
-    ids: Ids | None = None,
+    where: Where | None,
 ) -> Iterator[T]:
-    """Yield what `read` returns for each page of documents with their ids, in the order they were added.
-
-    Args:
-        ids: only the documents with these ids (n,), ascending; None for all.
-    """
+    """Yield what `read` returns for each page of the documents that a filter leaves, with their ids, in the order they
+    were added."""
+    ids: Ids | None = None
+    if where is not None:
+        with views() as opened:
+            ids = opened.select(where).ids()
     last = 0
     while True:
         with views() as opened:

@@ -32,7 +32,7 @@ def test_it_has_the_public_members_of_a_searcher() -> None:
         if not name.startswith("_") and inspect.isfunction(value) and name not in blocking
     }
     assert methods <= set(dir(AsyncSearcher))
-    for name in methods - {"documents", "close", "answer"}:
+    for name in methods - {"documents", "all_vectors", "close", "answer"}:
         assert inspect.iscoroutinefunction(getattr(AsyncSearcher, name)), name
         assert inspect.signature(getattr(AsyncSearcher, name)) == inspect.signature(getattr(Searcher, name)), name
     assert AsyncSearcher.search.__doc__ == Asker.search.__doc__
@@ -54,6 +54,9 @@ async def test_its_answers_are_those_of_a_searcher(address: Path, encoder: Any) 
             assert (await searcher.count(), await searcher.contains("d1")) == (len(one), "d1" in one) == (4, True)
             assert not await searcher.contains("nothing")
             assert [document async for document in searcher.documents("n > 0")] == list(one.documents("n > 0"))
+            every = {uri: rows.tolist() async for uri, rows in searcher.all_vectors("n > 0")}
+            assert every == {uri: rows.tolist() for uri, rows in one.all_vectors("n > 0")}
+            assert (await searcher.embed(["tea"])).tolist() == one.embed(["tea"]).tolist()
             with pytest.raises(UnknownUri):
                 await searcher.get("nothing")
             with pytest.raises(ValueError, match="the question is empty"):

@@ -53,6 +53,25 @@ def test_documents_are_read_counted_and_listed(searcher: Searcher) -> None:
         searcher.get_many(1)  # type: ignore[arg-type]
 
 
+def test_all_vectors_are_those_of_each_document(searcher: Searcher) -> None:
+    every = dict(searcher.all_vectors())
+    assert list(every) == searcher.uris()
+    assert all(np.array_equal(rows, searcher.vectors(uri)) for uri, rows in every.items())
+    assert [uri for uri, _ in searcher.all_vectors({"n": {">": 36}})] == ["d37", "d38", "d39"]
+    with pytest.raises(UnknownField):
+        list(searcher.all_vectors("m = 1"))
+
+
+@pytest.mark.parametrize("role", ["query", "document"])
+def test_texts_are_embedded_by_the_model_of_the_index(tmp_path: Path, encoder: Any, role: Any) -> None:
+    Index.create(tmp_path / "x.index", encoder).close()
+    with Searcher(tmp_path / "x.index", encoder) as searcher:
+        texts = ["moon", "bread and moon"]
+        assert np.array_equal(searcher.embed(iter(texts), role), encoder.encode(texts, role=role))
+        with pytest.raises(BadInput, match=r"put it in brackets, or use embed\(\[text\]\)"):
+            searcher.embed("moon", role)
+
+
 def test_what_is_open_is_not_pickled_and_says_what_to_pass(searcher: Searcher) -> None:
     import pickle
 

@@ -868,13 +868,10 @@ class ReferenceStore:
             self._lock.release()
 
     def iterate(self, where: Where | None = None) -> Iterator[Document]:
-        chosen = None if where is None else ReferenceSnapshot(self.state)._allowed(where)
-        for stored in self._in_turn():
-            if chosen is None or stored.id in chosen:
-                yield stored.document
+        return (stored.document for stored in self._in_turn(where))
 
-    def export(self) -> Iterator[port.EmbeddedDocument]:
-        for stored in self._in_turn():
+    def export(self, where: Where | None = None) -> Iterator[port.EmbeddedDocument]:
+        for stored in self._in_turn(where):
             spans = tuple(
                 replace(passage.span, prefix="", tokens=0 if number else stored.tokens)
                 for number, passage in enumerate(stored.passages)
@@ -882,13 +879,16 @@ class ReferenceStore:
             vectors = from_blobs([passage.vector for passage in stored.passages], self.state.settings.dimensions)
             yield port.EmbeddedDocument(stored.document, Hashes(b"", b""), spans, vectors)
 
-    def _in_turn(self) -> Iterator[StoredDocument]:
+    def _in_turn(self, where: Where | None) -> Iterator[StoredDocument]:
+        chosen = None if where is None else ReferenceSnapshot(self.state)._allowed(where)
         last, history = 0, self.state.history
         while page := [stored for stored in self.state.documents.values() if stored.id > last][:PAGE_DOCUMENTS]:
             if self.state.history != history:
                 raise NotAnIndex(f"{self.address}: was replaced by another index")
             for stored in page:
-                yield sound(stored)
+                sound(stored)
+                if chosen is None or stored.id in chosen:
+                    yield stored
             last = page[-1].id
 
     def free_bytes(self) -> int | None:
