@@ -27,7 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from indexer.deadline import Deadline
 from indexer.errors import BadInput, LikewiseError
 from indexer.filters.limits import FROM_CLIENTS
-from indexer.filters.mapping import filter_tree
+from indexer.filters.mapping import Filter, filter_tree
 from indexer.filters.tree import Where
 from indexer.records import Changes
 from indexer.stores.addresses.open import is_uri
@@ -439,7 +439,16 @@ class Service:
         served = self._index(request)
         self._require_writable()
         body = await requests.body_of(request, requests.DocumentsRequest)
-        return JSONResponse(await self._writes.run(lambda: self._writers.put(served, body.documents)))
+        return JSONResponse(await self._writes.run(lambda: self._writers.put(served, body)))
+
+    @operation("documents", f"DELETE {_INDEX}/documents", answers.RemovedAnswer, requests.RemovalRequest)
+    async def remove_documents(self, request: Request) -> Response:
+        """Remove documents by uris or by a filter (if writable)."""
+        served = self._index(request)
+        self._require_writable()
+        body = await requests.body_of(request, requests.RemovalRequest)
+        where: Filter | None = body.where and filter_tree(body.where, FROM_CLIENTS)
+        return JSONResponse(await self._writes.run(lambda: self._writers.remove(served, body, where)))
 
     @operation("documents", f"POST {_INDEX}/get-many", answers.FoundDocumentsAnswer, requests.UrisRequest)
     async def get_documents(self, request: Request) -> Response:

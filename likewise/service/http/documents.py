@@ -11,12 +11,14 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from indexer import Index
-from indexer.errors import IndexLocked
+from indexer.errors import IndexLocked, UnknownUri
 from indexer.filters.limits import FROM_CLIENTS
-from indexer.filters.mapping import filter_tree
-from indexer.records import Document
+from indexer.filters.mapping import Filter, filter_tree
+from indexer.filters.tree import In
+from indexer.lookup import read_removal
+from indexer.records import Changes, Document, Section
 from likewise.service.http.problems import Problem
-from likewise.service.http.requests import NewDocument
+from likewise.service.http.requests import DocumentsRequest, NewDocument, RemovalRequest
 from likewise.service.served import ServedIndex
 from search.searcher import PAGE_CHARACTERS
 
@@ -48,6 +50,13 @@ def get_documents(served: ServedIndex, uris: list[str]) -> dict[str, Any]:
     return {"documents": list(map(asdict, documents)), "left": len(left)}
 
 
+def _document(new: NewDocument) -> Document:
+    sections = tuple(Section(each.start, each.heading, each.page) for each in new.sections)
+    return Document(
+        new.uri, new.text, new.title or "", new.metadata, format=new.format, modified=new.modified, sections=sections
+    )
+
+
 class Writers:
     """The writers of the served indexes, by name. Each begins with the first write."""
 
@@ -55,15 +64,47 @@ class Writers:
         self._writers: dict[str, _Writer] = {}
         self._lock = threading.Lock()
 
-    def put(self, served: ServedIndex, documents: list[NewDocument]) -> dict[str, Any]:
+    def put(self, served: ServedIndex, body: DocumentsRequest) -> dict[str, Any]:
         """Add or replace documents, durable and searchable when this returns; the members of `Changes`."""
-        if served.searcher.recipe is None:
+        vectors: Any = body.vectors
+        spans: Any = body.spans
+        if vectors is None and served.searcher.recipe is None:
             raise Problem(
-                400, "no-model", f"index {served.name!r} holds vectors of its owner's own: add to it in Python"
+                400, "no-model", f"index {served.name!r} holds vectors of its owner's own: send vectors with documents"
             )
-        given = [Document(new.uri, new.text, new.title or "", new.metadata) for new in documents]
-        changes = self._of(served).write(lambda index: index.add(given))
+        given = [_document(new) for new in body.documents]
+
+        def change(index: Index) -> Changes:
+            if body.replace_all:
+                return index.replace_all(given, vectors, spans=spans)
+            return index.add(given, vectors, spans=spans)
+
+        changes = self._of(served).write(change)
         return asdict(changes) | {"notes": [served.without_address(note) for note in changes.notes]}
+
+    def remove(self, served: ServedIndex, body: RemovalRequest, where: Filter | None) -> dict[str, int]:
+        """Remove the documents of some uris, or those that a filter leaves, in one commit.
+
+        Raises:
+            BadInput, UnknownUri: as `Index.remove` does.
+            Problem: 400, these are more than half of the documents, and the request does not say yes.
+        """
+        chosen = read_removal(body.uris, where)
+        condition = In("uri", tuple(chosen)) if isinstance(chosen, list) else chosen
+
+        def change(index: Index) -> int:
+            if not body.yes and 2 * (count := index.count(condition)) > (documents := len(index)):
+                raise Problem(
+                    400,
+                    "more-than-half",
+                    f'this would remove {count:,} of {documents:,} documents: send "yes": true if it is meant',
+                )
+            try:
+                return index.remove(body.uris, where=where, missing_ok=body.missing_ok)
+            except UnknownUri as error:
+                raise Problem(error.http_status, error.slug, served.without_address(str(error))) from error
+
+        return {"removed": self._of(served).write(change)}
 
     def delete(self, served: ServedIndex, uri: str) -> dict[str, int]:
         """Remove a document.
@@ -142,8 +183,10 @@ class _Writer:
 
     def _opened(self) -> Index:
         """Return the open index. It is opened again if another index has replaced it."""
-        if self._index is not None and self._index.recipe != self._served.searcher.recipe:
-            self._index.close()
+        if (index := self._index) is not None and (
+            index.recipe != self._served.searcher.recipe or index.dimensions != index.settings.dimensions
+        ):
+            index.close()
             self._index = None
         if self._index is None:
             self._index = Index.open(self._served.address)

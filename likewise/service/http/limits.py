@@ -30,6 +30,8 @@ MAX_TEXT_CHARACTERS = 4_000_000
 its embedding."""
 MAX_METADATA_FIELDS = 1000
 """Maximum metadata fields of a document. Each listed field needs a query of its own."""
+MAX_REMOVED = 100_000
+"""Maximum uris of documents that one request removes, all in one commit."""
 MAX_TEXTS = 2048
 """Maximum texts to embed in one request."""
 MAX_TEXTS_CHARACTERS = 1_000_000

@@ -237,6 +237,14 @@ class MatchingRequest(WithArea):
     where: Where = None
 
 
+class NewSection(_Body):
+    """The beginning of a part of a document."""
+
+    start: int = Field(description="Offset of its first character in the text.")
+    heading: str = ""
+    page: int | None = None
+
+
 class NewDocument(_Body):
     """A document to store."""
 
@@ -247,6 +255,9 @@ class NewDocument(_Body):
         default_factory=dict,
         description=f"At most {limits.MAX_METADATA_FIELDS:,} fields, counted with those below them.",
     )
+    format: Annotated[str | None, Field(max_length=100)] = None
+    modified: Annotated[str | None, Field(max_length=100)] = Field(None, description="ISO 8601 in UTC.")
+    sections: list[NewSection] = []
 
     @field_validator("text")
     @classmethod
@@ -282,6 +293,27 @@ class DocumentsRequest(_Body):
     )
 
     documents: Annotated[list[NewDocument], Field(min_length=1)]
+    vectors: list[QuestionVector] | list[list[QuestionVector]] | None = Field(
+        None,
+        description="Your own vectors: one for each document; with spans, one for each of its passages.",
+    )
+    spans: list[list[Annotated[list[int], Field(min_length=2, max_length=2)]]] | None = Field(
+        None, description="For each document the [start, end] of its passages, in characters of its text."
+    )
+    replace_all: bool = Field(
+        False, description="Replace all documents of an index of your own vectors by these, in one step."
+    )
+
+
+class RemovalRequest(_Body):
+    """Documents to remove: `uris` or `where`."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"where": "year < 2020"}, {"uris": ["a", "b"]}]})
+
+    uris: Annotated[list[Uri], Field(max_length=limits.MAX_REMOVED, fail_fast=True)] | None = None
+    where: Where = None
+    missing_ok: bool = Field(False, description="Ignore uris that no document has; otherwise nothing is removed.")
+    yes: bool = Field(False, description="Remove more than half of the documents of the index.")
 
 
 class EmbeddingsRequest(_Body):

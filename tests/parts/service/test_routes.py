@@ -321,6 +321,47 @@ def test_an_index_of_own_vectors_takes_no_documents(open_client: Callable[..., T
     assert (refused.status_code, refused.json()["slug"]) == (400, "no-model")
 
 
+def test_documents_are_removed_by_uris_or_by_a_filter(writer: TestClient, papers: Path) -> None:
+    def remove(**body: Any) -> tuple[int, Any]:
+        answer = writer.request("DELETE", DOCUMENTS, json=body)
+        return answer.status_code, answer.json().get("detail", answer.json())
+
+    assert remove() == (400, "give either uris or a filter (where) to remove")
+    assert remove(uris=["sun"], where="year = 1") == (400, "give either uris or a filter (where) to remove")
+    assert remove(where={})[1] == 'an empty filter would remove every document: if that is meant, give "exists uri"'
+    assert remove(where="")[0] == remove(where="yeer = 3")[0] == remove(filter="year = 3")[0] == 400
+    assert remove(uris=["sun", "mars"]) == (404, "papers: has no document 'mars'; nothing was removed")
+    refusal = 'this would remove 3 of 4 documents: send "yes": true if it is meant'
+    assert remove(where="year >= 2020") == (400, refusal)
+    assert remove(uris=["moon", "sun", "bread", "sun"]) == (400, refusal)
+    assert len(Searcher(papers)) == 4
+    assert remove(uris=["sun", "mars"], missing_ok=True) == (200, {"removed": 1})
+    assert remove(where="year >= 2020", yes=True) == (200, {"removed": 2})
+    assert Searcher(papers).uris() == ["bread"]
+
+
+def test_documents_are_not_removed_from_a_service_that_is_read_only(client: TestClient) -> None:
+    refused = client.request("DELETE", DOCUMENTS, json={"uris": ["sun"]})
+    assert (refused.status_code, refused.json()["slug"]) == (403, "read-only")
+
+
+def test_a_service_writes_to_an_index_that_was_replaced_by_another_width(
+    open_client: Callable[..., TestClient], own_vectors: Path
+) -> None:
+    documents = "/v1/indexes/v/documents"
+    client = open_client({"v": own_vectors}, writable=True)
+    new = {"documents": [{"uri": "a", "text": "a"}], "vectors": [[1, 2, 3]]}
+    assert client.put(documents, json=new).json()["added"] == ["a"]
+    with Index.open(own_vectors) as index:
+        index.replace_all([Document("b", "b")], [[1, 0]])
+    new["vectors"] = [[0, 1]]
+    assert client.put(documents, json=new).json()["added"] == ["a"]
+    new["documents"] = [{"uri": "c", "text": "c", "format": "x", "sections": [{"start": 0, "heading": "C"}]}]
+    assert client.put(documents, json=new | {"replace_all": True, "vectors": [[1, 1, 1, 1]]}).json()["added"] == ["c"]
+    (document,) = Searcher(own_vectors).documents()
+    assert (document.uri, document.format, document.sections[0].heading) == ("c", "x", "C")
+
+
 def test_clients_are_told_nothing_of_a_command_line(
     open_client: Callable[..., TestClient], own_vectors: Path, likewise: Callable[..., Any]
 ) -> None:
