@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -15,8 +15,9 @@ from indexer import errors
 from indexer.errors import BadInput, IndexUnavailable, LikewiseError, NotAnIndex, NotPermitted, UnknownField, UnknownUri
 from indexer.filters.mapping import Filter, filter_tree
 from indexer.filters.tree import Where, render
-from indexer.lookup import is_uri, unknown_uri
-from indexer.records import Document, Section
+from indexer.indexing.batches import Incoming, Spans, Vectors, read_documents
+from indexer.lookup import is_uri, read_removal, unknown_uri
+from indexer.records import Changes, Document, Section
 from indexer.stores.port import Info
 from search.asker import Asker, as_list, hits_above
 from search.hits.hits import Hit, Hits
@@ -31,7 +32,11 @@ _MAX_BATCH = 100
 _MAX_BATCH_HITS = 10_000
 _MAX_BATCH_BYTES = 900_000
 """Maximum questions or uris of a request, hits that its questions ask for, and bytes of them as JSON: the limits of the
-service, with room for the other members."""
+service, with room for the other members. Documents are sent in requests of as many bytes, and embedded in seconds."""
+_MAX_DOCUMENTS_BYTES = 16_000_000
+"""Maximum bytes of a request that writes: the limit of the service, with some room."""
+_WRITE_TIMEOUT_S = 1800.0
+"""Seconds to wait until documents are embedded and stored."""
 
 _BY_SLUG: Mapping[str, type[LikewiseError]] = {
     # Of two classes with one slug the later one: a service does not say why an index is unavailable.
@@ -41,6 +46,7 @@ _BY_SLUG: Mapping[str, type[LikewiseError]] = {
         if isinstance(kind, type) and issubclass(kind, LikewiseError) and "slug" in vars(kind)
     },
     "bad-input": BadInput,
+    "no-model": BadInput,
     "text-too-long": LikewiseError,  # the answer does not have the numbers of tokens
     "unknown-index": NotAnIndex,
 }
@@ -167,6 +173,69 @@ class Client(Asker):
         segments, dates = tuple(answer["segments"]), tuple(answer["dates"])
         return Info(**_members(Info, answer) | {"fields": fields, "segments": segments, "dates": dates})
 
+    def add(
+        self, documents: Iterable[Document] | Document, vectors: Vectors | None = None, *, spans: Spans | None = None
+    ) -> Changes:
+        """Add new documents, replace changed documents, and leave equal documents as they are, as `Index.add` does.
+
+        The documents are sent in several requests. Those of each are durable and searchable when it is answered.
+
+        Raises:
+            BadInput: a document or vector cannot be stored, or a document has a path; documents before it may be stored
+                already.
+            NotPermitted: the service is read-only.
+        """
+        incoming, notes = read_documents(documents, vectors, spans, 0)
+        changes = Changes(notes=notes)
+        parts = list(_to_send(incoming, vectors, spans))
+        for batch in _batches(parts, len(parts)):
+            changes += self._put(batch)
+        return changes
+
+    def replace_all(
+        self, documents: Iterable[Document] | Document, vectors: Vectors, *, spans: Spans | None = None
+    ) -> Changes:
+        """Replace all documents by documents with their own vectors, in one step, as `Index.replace_all` does.
+
+        Raises:
+            BadInput: the index has a model, a document or vector cannot be stored, or all together have more than 16
+                MB, because they are sent in one request; nothing was changed.
+            NotPermitted: the service is read-only.
+        """
+        incoming, _ = read_documents(documents, vectors, spans, 0)
+        return self._put(list(_to_send(incoming, vectors, spans)), replace_all=True)
+
+    def remove(
+        self, uris: Iterable[str] | str | None = None, *, where: Filter | None = None, missing_ok: bool = False
+    ) -> int:
+        """Remove documents by uri or by filter, in one commit, and return how many there were, as `Index.remove` does.
+
+        Raises:
+            NotPermitted: the service is read-only.
+        """
+        chosen = read_removal(uris, where)
+        if isinstance(chosen, list):
+            sent = [uri for uri in chosen if is_uri(uri) and uri]
+            if not missing_ok and len(sent) < len(chosen):
+                unknown = next(uri for uri in chosen if uri not in sent)
+                raise UnknownUri(f"{self._url}: has no document {unknown!r}; nothing was removed")
+            body: dict[str, Any] = {"uris": sent, "missing_ok": missing_ok}
+        else:
+            body = {"where": render(chosen)}
+        return int(self._write("DELETE", body | {"yes": True})["removed"])
+
+    def _put(self, parts: Sequence[Mapping[str, Any]], **members: bool) -> Changes:
+        documents = {name: [part[name] for part in parts] for name in (parts[0] if parts else ("documents",))}
+        answer = _members(Changes, self._write("PUT", {**documents, **members}))
+        return Changes(**{name: tuple(values) for name, values in answer.items()})
+
+    def _write(self, method: str, body: Mapping[str, Any]) -> Any:
+        content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+        if len(content) > _MAX_DOCUMENTS_BYTES:
+            size = f"the request has {len(content):,} bytes, and {_MAX_DOCUMENTS_BYTES:,} is the limit"
+            raise BadInput(f"{self._url}: {size}: send less, or change the index on its own machine")
+        return self._send(method, f"{self._path()}/documents", _WRITE_TIMEOUT_S, content=content)
+
     def _known(self, uri: str) -> str:
         if not uri or not is_uri(uri):
             raise unknown_uri(self._url, uri)
@@ -187,7 +256,7 @@ class Client(Asker):
             (self._index,) = names
         return f"/v1/indexes/{quote(self._index, safe='')}"
 
-    def _send(self, method: str, path: str, **content: Any) -> Any:
+    def _send(self, method: str, path: str, seconds: float = _TIMEOUT_S, **content: Any) -> Any:
         """Return the answer to a request as JSON.
 
         Raises:
@@ -198,11 +267,11 @@ class Client(Asker):
         if self._http.is_closed:
             self._http = self._connect()
         try:
-            response = self._http.request(method, path, **content)
+            response = self._http.request(method, path, timeout=httpx.Timeout(_TIMEOUT_S, read=seconds), **content)
         except httpx.InvalidURL as error:
             raise BadInput(f"{self._url}: the filter or the uri is too long for an address: ask in parts") from error
         except httpx.TimeoutException as error:
-            message = f"{self._url}: did not answer within {_TIMEOUT_S:g} seconds: ask again later"
+            message = f"{self._url}: did not answer within {seconds:g} seconds: ask again later"
             raise IndexUnavailable(message) from error
         except httpx.TransportError as error:
             raise IndexUnavailable(
@@ -241,6 +310,21 @@ def _batches(values: Sequence[Any], most: int) -> Iterator[list[Any]]:
         size += bytes_of_value
     if batch:
         yield batch
+
+
+def _to_send(incoming: Sequence[Incoming], vectors: Vectors | None, spans: Spans | None) -> Iterator[dict[str, Any]]:
+    """Yield the members of a request for each document: the document, and its vectors and spans if it brings any."""
+    for number, (document, _) in enumerate(incoming):
+        if document.path is not None:
+            raise BadInput(f"{document.uri}: has a path, which a service takes from no client: leave its path out")
+        members = {name: value for name, value in asdict(document).items() if name != "path"}
+        part: dict[str, Any] = {"documents": members}
+        if vectors is not None:
+            # The shortest decimals that are read as the same float32.
+            part["vectors"] = np.asarray(vectors[number], np.float32).astype(str).astype(np.float64).tolist()
+        if spans is not None:
+            part["spans"] = np.asarray(spans[number]).tolist()
+        yield part
 
 
 def _ranking_members(query: Query) -> dict[str, Any]:
