@@ -198,6 +198,9 @@ class Code(Enum):
     MEMBERS_BESIDE = "{} beside its list of records is not read: make it a record, or a file of its own"
     REPEATED_MEMBER = "an object in it has {} more than once, and the last value was read: remove the others"
     COLUMNS_NOT_SEARCHED = "{} beside its text is too long to be searched by words: name it with --text-field"
+    CELL_OF_ANOTHER_TYPE = (
+        '"{}" in column "{}" is not {}: it stays text, and filters compare the other cells of the column alone'
+    )
     NUL_LEFT_OUT = "its NUL characters are left out: no text has them"
     NUMBERS_WITHOUT_FORMATS = "numbers without their formats: save it as .xlsx to have them as they are shown"
     FORMULAS_WITHOUT_VALUE = "{} without a stored value are not read: open it in a spreadsheet program, and save it"

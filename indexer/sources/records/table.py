@@ -9,8 +9,8 @@ import io
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain, islice
 from typing import BinaryIO
@@ -37,8 +37,11 @@ _THOUSANDS = re.compile(r"-?(?:0|[1-9]\d{0,2}(?:\.\d{3})*)", re.ASCII)
 _SEPARATOR = re.compile(r'\ufeff?"?sep=([^\w\s"]|\t)"?', re.IGNORECASE)
 """The first line of a table that names its delimiter, as spreadsheet programs read it."""
 _BOOLEANS = {"true": True, "false": False}
+_VALUE = re.compile(r"\s*(?:-?\d|true|false)", re.ASCII | re.IGNORECASE)
+"""The beginning of every cell that is not text. Most texts do not have it."""
 
 Cell = str | int | float | bool
+Converter = Callable[[str], Cell | None]
 
 MAX_ROWS = 5_000
 """Maximum rows of a table that has no column of text and is read row by row. A larger table is one document, because
@@ -46,6 +49,11 @@ few of its rows are ever asked for."""
 
 MAX_TITLE_ROWS = 3
 """Maximum rows above a header."""
+
+MIN_OF_A_TYPE = 0.95
+"""Minimum share of the cells of a column that have its type. The other cells stay text."""
+
+_SHOWN_CHARACTERS = 40
 
 MAX_UNEVEN = 0.2
 """Maximum share of rows with a single cell or with more cells than the header, in a list of records without a column of
@@ -71,7 +79,8 @@ class _Layout:
         skipped: rows above the header.
         title: the text of those rows.
         header: unique names of the columns; empty if there are no rows at all.
-        converters: function that converts each column's cells; None for id, title and text, which stay text.
+        converters: function that converts each column's cells, and returns None for a cell that stays text; None for
+            id, title and text.
         rows: number of rows below the header.
         uneven: number of rows below the header with more cells than the header, or with a single cell.
         records: whether the rows are records, because the first of them names the columns.
@@ -80,7 +89,7 @@ class _Layout:
     skipped: int
     title: str
     header: list[str]
-    converters: list[Callable[[str], Cell] | None]
+    converters: list[Converter | None]
     rows: int
     uneven: int
     records: bool
@@ -89,13 +98,14 @@ class _Layout:
 def read_table(stream: BinaryIO, container: Container, delimiter: str | None) -> Iterator[Entry]:
     """Yield one entry per row, with one row in memory at a time.
 
-    A column is integer, number or boolean if all its cells are; otherwise it is text, as dates in ISO form are. In a
-    column of dates with dots, such as 31.12.2024, each value becomes ISO form. With dots the day is always first.
+    A column is integer, number or boolean if `MIN_OF_A_TYPE` of its cells are; the others stay text, and a note names
+    the first of them. Every other column is text, as dates in ISO form are. In a column of dates with dots, such as
+    31.12.2024, each date becomes ISO form. With dots the day is always first.
     A column of numbers in German form, such as 1.234,00, is of numbers where commas do not divide the cells. Beside
     such a column, one of 1.234 and the like is text, because its dots may be those of thousands. Beside a column of
     numbers with decimal points, one of 1,2 and the like is text, because such cells may be lists.
-    "007" and "+1" are text, because a number would not give them back. An empty cell is a missing member. Blanks around
-    a cell do not count, except in a text.
+    A column with "007" or "+1" is text, because a number would not give them back. An empty cell is a missing member.
+    Blanks around a cell do not count, except in a text.
     Without a column of text a row is read as lines of "column: value". A table that is not a list of records, or has
     more rows than `MAX_ROWS`, becomes one document with tabs between the cells.
 
@@ -137,12 +147,30 @@ def read_table(stream: BinaryIO, container: Container, delimiter: str | None) ->
     if not problem and not texts and (not layout.records or layout.rows > MAX_ROWS):
         yield _one_document(rows, layout, container).noted(*notes)
         return
-    last = 0
+    yield from _records(rows, layout, container, notes, problem)
+
+
+def _records(
+    rows: Iterator[tuple[int, list[str]]], layout: _Layout, container: Container, notes: set[Reason], problem: Reason
+) -> Iterator[Entry]:
+    """Yield the entry of each row below the header, or one entry for the file with its problem.
+
+    Args:
+        notes: gets notes while the rows are read.
+        problem: why the file has no row; `NO_REASON` if it has rows.
+    """
+    texts = set(text_names(container.options)).intersection(layout.header)
+    last, is_noted = 0, False
     try:
         for last, row in islice(rows, layout.skipped + 1, None):
-            if (entry := _row_entry(last, row, layout, container, texts)) is not None:
-                yield entry.noted(notes.pop()) if notes else entry
-        if problem:  # there are no rows, and none that cannot be read
+            entry, other = _row_entry(last, row, layout, container, texts)
+            if other and not is_noted and entry is not None and entry.state == "read":
+                notes.add(replace(other, line=last))
+                is_noted = True
+            if entry is not None:
+                yield entry.noted(*notes)
+                notes.clear()
+        if problem:  # and no row that cannot be read
             yield container.whole(True, problem)
     except _TooLong:
         yield container.too_large(last + 1)
@@ -150,8 +178,11 @@ def read_table(stream: BinaryIO, container: Container, delimiter: str | None) ->
         yield container.failed(error.line, Code.QUOTE_NEVER_CLOSED())
 
 
-def _row_entry(line: int, row: list[str], layout: _Layout, container: Container, texts: set[str]) -> Entry | None:
-    """Return the entry of a row; None for a row of empty cells in a table without a text.
+def _row_entry(
+    line: int, row: list[str], layout: _Layout, container: Container, texts: set[str]
+) -> tuple[Entry | None, Reason]:
+    """Return the entry of a row, and a note on its first cell that has not the type of its column. The entry is None
+    for a row of empty cells in a table without a text.
 
     Args:
         texts: the columns that may hold the text, whose cells are not changed.
@@ -159,22 +190,24 @@ def _row_entry(line: int, row: list[str], layout: _Layout, container: Container,
     header = layout.header
     if not texts:
         if not any(cell.strip() for cell in row):
-            return None
+            return None, NO_REASON
         if len(row) == 1:  # a comment or a note, not a value of the first column
-            return container.entry(line, {}, layout.title, row[0])
+            return container.entry(line, {}, layout.title, row[0]), NO_REASON
     if len(row) > MAX_COLUMNS:
-        return container.failed(line, Code.TOO_MANY_COLUMNS(f"{MAX_COLUMNS:,}"))
+        return container.failed(line, Code.TOO_MANY_COLUMNS(f"{MAX_COLUMNS:,}")), NO_REASON
     if len(row) > len(header) or (texts and len(row) < len(header)):  # spreadsheets leave out empty cells at the end
-        return container.failed(line, Code.WRONG_CELLS(len(row), len(header)))
+        return container.failed(line, Code.WRONG_CELLS(len(row), len(header))), NO_REASON
     row = [cell if name in texts else cell.strip() for name, cell in zip(header, row, strict=False)]
-    cells = {
-        name: convert(cell) if convert else cell
-        for name, convert, cell in zip(header, layout.converters, row, strict=False)
-        if cell or convert is None
-    }
+    cells, other = dict[str, Cell](), NO_REASON
+    for name, convert, cell in zip(header, layout.converters, row, strict=False):
+        if cell or convert is None:
+            value = convert(cell) if convert else cell
+            cells[name] = cell if value is None else value
+            if value is None and convert in _KIND_NAMES and not other:
+                other = Code.CELL_OF_ANOTHER_TYPE(cell[:_SHOWN_CHARACTERS], name, _KIND_NAMES[convert])
     if texts:
-        return container.entry(line, cells, layout.title)
-    return container.row(line, cells, dict(zip(header, row, strict=False)), layout.title)
+        return container.entry(line, cells, layout.title), other
+    return container.row(line, cells, dict(zip(header, row, strict=False)), layout.title), other
 
 
 def _one_document(rows: Iterator[tuple[int, list[str]]], layout: _Layout, container: Container) -> Entry:
@@ -403,7 +436,7 @@ def _unique(names: Sequence[str]) -> list[str]:
     return list(unique)
 
 
-def _names_columns(names: Sequence[str], converters: Sequence[Callable[[str], Cell] | None]) -> bool:
+def _names_columns(names: Sequence[str], converters: Sequence[Converter | None]) -> bool:
     """Return whether the first row names the columns, and is not one of the records.
 
     It is a record if it has numbers or dates, and no words, where the rows below have them (years may be names).
@@ -415,7 +448,7 @@ def _names_columns(names: Sequence[str], converters: Sequence[Callable[[str], Ce
 
 def _column_types(
     header: Sequence[str], rows: Iterable[list[str]], container: Container, delimiter: str
-) -> list[Callable[[str], Cell] | None]:
+) -> list[Converter | None]:
     """Return the function that converts each column's cells; None for id, title and text, which stay as they are."""
     options = container.options
     kept: set[str] = set()
@@ -427,41 +460,49 @@ def _column_types(
         kept.update(islice((name for name in ((named,) if named else usual) if name in header), 1))
     has_text = not set(text_names(options)).isdisjoint(header)
     german = [] if delimiter == "," else [_german_number, _thousands]
-    kinds = [_integer, _number, *german, _boolean, _dotted_date]
-    candidates = {column: kinds for column, name in enumerate(header) if name not in kept}
-    filled: set[int] = set()
-    decimal: set[int] = set()
+    kinds: list[Converter] = [_integer, _number, *german, _boolean, _dotted_date]
+    typed = [column for column, name in enumerate(header) if name not in kept]
+    counts: dict[int, Counter[tuple[Converter, ...]]] = {column: Counter() for column in typed}
+    decimal, codes = set[int](), set[int]()
     for row in rows:
         if len(row) != len(header) and (has_text or not 1 < len(row) < len(header)):
             continue
         for column, cell in enumerate(map(str.strip, row)):
-            if cell and column in candidates:
-                filled.add(column)
+            if cell and column in counts:
+                counts[column][_fitting(cell, kinds)] += 1
                 if german and _DECIMAL_COMMA.match(cell):
                     decimal.add(column)
-                candidates[column] = [convert for convert in candidates[column] if convert(cell) is not None]
-                if not candidates[column]:
-                    del candidates[column]
-    firsts = {column: candidates[column][0] for column in filled & candidates.keys()}
+                if cell.lstrip("+-").isdigit() and not _INTEGER.fullmatch(cell):
+                    codes.add(column)
+    candidates = {column: _common(kinds, counts[column]) for column in counts if column not in codes}
+    firsts = {column: converters[0] for column, converters in candidates.items() if converters}
     has_german = _german_number in firsts.values()
     has_points = any(first is _number and _thousands not in candidates[column] for column, first in firsts.items())
-    types: list[Callable[[str], Cell] | None] = []
+    types: list[Converter | None] = []
     for column, name in enumerate(header):
-        fitting = candidates.get(column) if column in filled else None
-        if fitting and has_german and fitting[0] is _number and _thousands in fitting:
-            fitting = [_thousands]
-        if has_points and firsts.get(column) is _german_number and column not in decimal:
-            fitting = None
-        types.append(None if name in kept else _or_text(fitting[0]) if fitting else str)
+        convert: Converter = firsts.get(column, str)
+        if has_german and convert is _number and _thousands in candidates[column]:
+            convert = _thousands
+        if has_points and convert is _german_number and column not in decimal:
+            convert = str
+        types.append(None if name in kept else convert)
     return types
 
 
-def _or_text(convert: Callable[[str], Cell | None]) -> Callable[[str], Cell]:
-    def convert_or_keep(cell: str) -> Cell:
-        value = convert(cell)
-        return cell if value is None else value  # the file has changed between the two passes
+def _fitting(cell: str, kinds: Sequence[Converter]) -> tuple[Converter, ...]:
+    """Return the converters that convert a cell."""
+    return tuple([convert for convert in kinds if convert(cell) is not None]) if _VALUE.match(cell) else ()
 
-    return convert_or_keep
+
+def _common(kinds: Sequence[Converter], counts: Counter[tuple[Converter, ...]]) -> list[Converter]:
+    """Return the converters that convert the most cells of a column; none if these are too few of its cells.
+
+    Args:
+        counts: how many cells are converted by the same converters.
+    """
+    fits = {kind: sum(count for converters, count in counts.items() if kind in converters) for kind in kinds}
+    most = max(fits.values())
+    return [kind for kind in kinds if fits[kind] == most] if 0 < most >= MIN_OF_A_TYPE * counts.total() else []
 
 
 def _integer(cell: str) -> int | None:
@@ -505,3 +546,10 @@ def _thousands(cell: str) -> str | None:
 
 def _boolean(cell: str) -> bool | None:
     return _BOOLEANS.get(cell.strip().lower())
+
+
+_KIND_NAMES: Mapping[Converter | None, str] = {
+    **dict.fromkeys((_integer, _number, _german_number), "a number"),
+    _boolean: "true or false",
+    _dotted_date: "a date",
+}
