@@ -250,15 +250,19 @@ class Answering:
         return answered, corrected
 
     def notes_on(self, snapshot: Snapshot, where: Where, found: bool) -> tuple[str, ...]:
-        """Return the notes about values that no document has, kept until the next commit.
+        """Return the notes about values that no document has, kept until the next commit, and about fields of the
+        metadata that a filter without a document may mean.
 
         An empty index has no notes about values.
         """
-        from search.query.missing_values import COMPARED_VALUES, may_have_notes, notes_on_values
+        from search.query.missing_values import COMPARED_VALUES, may_have_notes, notes_on_names, notes_on_values
 
+        names = () if found else notes_on_names(where, snapshot.fields or ())
+        if names and snapshot.count(where):  # documents without a word of the question
+            names = ()
         if self.unknown_fields == "empty" or not snapshot.documents or not may_have_notes(where, found):
-            return ()
-        return self.kept.get(
+            return names
+        return names + self.kept.get(
             snapshot,
             ("notes", render(where), found),
             lambda: notes_on_values(

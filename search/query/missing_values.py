@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from indexer.errors import count_of
 from indexer.filters.dates import Date, read_date
 from indexer.filters.operators import TEXT_OPERATORS
 from indexer.filters.tree import (
+    COLUMNS,
     And,
     Compare,
     Condition,
@@ -69,6 +70,20 @@ def notes_on_values(
         if "date" in fields.get(field, ())
     ]
     return tuple(notes)
+
+
+def notes_on_names(where: Where, fields: Collection[str]) -> tuple[str, ...]:
+    """Return a sentence for each field of documents in a filter that is the name of a field of their metadata too.
+
+    Args:
+        fields: the fields of the metadata.
+    """
+    names = dict.fromkeys(getattr(condition, "field", "") for condition in conditions(where))
+    return tuple(
+        f"{name} is a field of every document: the field of your metadata is metadata.{name}"
+        for name in names
+        if name in COLUMNS and f"metadata.{name}" in fields
+    )
 
 
 def may_have_notes(where: Where, found: bool) -> bool:

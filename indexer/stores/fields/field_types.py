@@ -183,6 +183,8 @@ def expect(name: str, value: Value | None, types: FieldTypes) -> None:
         example = " or ".join(example for kind, example in _EXAMPLES.items() if kind in known)
         if "number" in known and _is_number(value):
             example = f"{value}, without quotes"
+        if name in COLUMNS and f"metadata.{name}" in (types or ()):
+            example += f"; the field of your metadata is metadata.{name}"
         comparison = f"field {one_line(name, 80)} cannot be compared with {one_line(show(value), 80)}"
         reason = ", as it holds no date" if isinstance(value, Date) else ""
         raise FilterError(f"filter: {comparison}{reason}: compare it with {example}")

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from indexer import Document, Index
+from indexer import Document, FilterError, Index
 from search import Searcher, UnknownField
+from search.answering import UnknownFields
 
 LANGUAGES = ["english", "english", "en", "german", "English"]
 
@@ -114,6 +115,32 @@ def test_a_text_that_is_meant_as_a_date_is_noted() -> None:
         for where in ("day >= 2024-05-15", 'day contains "May"', 'uri > "01.06.2024"'):
             assert searcher.search_vector([1, 0], where=where).notes == ()
         searcher.close()
+
+
+@pytest.mark.parametrize("unknown_fields", ["error", "empty"])
+@pytest.mark.usefixtures("in_memory")
+def test_an_empty_filter_names_the_field_of_the_metadata(unknown_fields: UnknownFields) -> None:
+    with Index.create(f"books-{unknown_fields}", dimensions=2) as index:
+        metadata = {"format": "paperback", "modified": "2024-05-01", "title": 7}
+        index.add([Document("a", "text", title="Bread", metadata=metadata)], vectors=np.ones((1, 2)))
+        with Searcher(f"books-{unknown_fields}", unknown_fields=unknown_fields) as searcher:
+            for where, name in (
+                ('format = "paperback"', "format"),
+                ('format contains "paper"', "format"),
+                ("modified <= 2024", "modified"),
+                ({"title": "7"}, "title"),
+            ):
+                note = f"{name} is a field of every document: the field of your metadata is metadata.{name}"
+                assert note in searcher.search_vector([1, 0], where=where).notes
+                assert note in searcher.filter_notes(where)
+            for where in ('metadata.format = "x"', 'title = "Bread"', 'path = "x"'):
+                assert not any("your metadata" in note for note in searcher.filter_notes(where))
+            with pytest.raises(FilterError, match=r'"en"; the field of your metadata is metadata\.title$'):
+                searcher.search_vector([1, 0], where="title = 7")
+            words = searcher.search("bread", mode="words", where='title = "Bread" and not uri = "a"')
+            assert any("metadata.title" in note for note in words.notes)
+            words = searcher.search("lamp", mode="words", where='title = "Bread"')
+            assert not any("your metadata" in note for note in words.notes)
 
 
 @pytest.mark.usefixtures("in_memory")
