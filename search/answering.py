@@ -200,7 +200,8 @@ class Answering:
             if query.text:
                 is_far = cosine is not None and cosine < far
                 why = partial(reasons, why, passage, question, is_far, query.conditions, min_share)
-            hits.append(Hit.from_passage(passage, score, cosine, why, [other.uri for other in family]))
+            uris = [other.uri for other in family]
+            hits.append(Hit.from_passage(passage, score, cosine, why, uris, settings.sources))
         answered, did_you_mean = self._verdict(snapshot, plan, calibration, ranked.nearest - far, question, hits)
         if ranked.terms == 0 and query.asked:
             notes.append(f"the question {query.asked[:40]!r} has no word to search by: ranked by meaning alone")

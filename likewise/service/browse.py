@@ -11,16 +11,24 @@ from indexer.stores.reading.snapshot import Snapshot
 from likewise.service.middles import middles
 from search.hits.hits import Hit, Hits
 
+LOOKED_AT = 4
+"""Look at so many times more documents than are asked for, so that those whose file is gone are not the first."""
+
 SAMPLED_PASSAGES = 1000
 """Number of passages among which central ones are looked for."""
 
 
 def beginnings(snapshot: Snapshot, where: Where | None, k: int, sort: Sort) -> Hits:
     """Return documents without a question, as `Searcher.beginnings`."""
-    sizes, matched = snapshot.first_passages(k, where, sort)
-    passages = snapshot.passages_by_id([*sizes])
-    hits = [replace(Hit.from_passage(each, 0.0, None), family_size=sizes[each.id] - 1) for each in passages]
-    return Hits(tuple(hits), matched, True)
+    sources = snapshot.settings.sources
+    sizes, matched = snapshot.first_passages(k if sort == "title" else k * LOOKED_AT, where, sort)
+    hits = [
+        replace(Hit.from_passage(each, 0.0, None, sources=sources), family_size=sizes[each.id] - 1)
+        for each in snapshot.passages_by_id([*sizes])
+    ]
+    if sort == "newest":
+        hits.sort(key=lambda hit: hit.gone)
+    return Hits(tuple(hits[:k]), matched, True)
 
 
 def central_passages(snapshot: Snapshot, count: int) -> list[Passage]:

@@ -299,6 +299,8 @@ def _describe_hit(hit: Hit, starts: Sequence[int]) -> dict[str, Any]:
         described["page"] = hit.page
     if hit.heading:
         described["heading"] = hit.heading
+    if hit.gone:
+        described["gone"] = True
     described["score"] = round(hit.score, 4)
     if hit.family_size:
         described["family"], described["family_size"] = list(hit.family[:_LISTED_FAMILY]), hit.family_size

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any, overload
 
+from indexer.settings import RecordedSource
 from indexer.stores.port import Passage
 
 MAX_LISTED = 100
@@ -13,19 +16,25 @@ MAX_LISTED = 100
 
 
 class _MadeWhenRead:
-    """The member `why` of a hit: a function that makes the reasons is kept until they are read."""
+    """A member of a hit: a function that makes its value is kept until the value is read."""
 
-    def __get__(self, hit: Hit | None, kind: type[Hit]) -> Mapping[str, Any] | None:
-        if hit is None:  # the default of the member
-            return None
+    def __init__(self, default: object) -> None:
+        self._default = default
+
+    def __set_name__(self, kind: type[Hit], name: str) -> None:
+        self._name = f"_{name}"
+
+    def __get__(self, hit: Hit | None, kind: type[Hit]) -> Any:
+        if hit is None:
+            return self._default
         members = vars(hit)
-        why = members["_why"]  # read once: another thread may put the reasons in place of the function
-        if callable(why):
-            why = members["_why"] = why()
-        return why  # type: ignore[no-any-return]
+        value = members[self._name]  # read once: another thread may put the value in place of the function
+        if callable(value):
+            value = members[self._name] = value()
+        return value
 
-    def __set__(self, hit: Hit, why: Mapping[str, Any] | Callable[[], Mapping[str, Any]] | None) -> None:
-        vars(hit)["_why"] = why
+    def __set__(self, hit: Hit, value: object) -> None:
+        vars(hit)[self._name] = value
 
 
 @dataclass(frozen=True)
@@ -51,6 +60,8 @@ class Hit:
             most 100.
         family_size: how many such hits the search has met, with other passages of the same document.
         family_indexes: the index of each document of the family, if several were asked.
+        gone: whether its file has been removed or moved since it was read (`is_gone`), which is looked up when this is
+            read. It is False for a document without a file, and for an index on another machine.
     """
 
     uri: str
@@ -67,14 +78,15 @@ class Hit:
     format: str | None = None
     modified: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    why: Mapping[str, Any] | None = _MadeWhenRead()  # type: ignore[assignment]  # read as this type
+    why: Mapping[str, Any] | None = _MadeWhenRead(None)  # type: ignore[assignment]  # read as this type
     index: str | None = None
     family: tuple[str, ...] = ()
     family_size: int = 0
     family_indexes: tuple[str, ...] = ()
+    gone: bool = _MadeWhenRead(False)  # type: ignore[assignment]  # read as this type
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_why": self.why}
+        return vars(self) | {"_why": self.why, "_gone": self.gone}
 
     @classmethod
     def from_passage(
@@ -84,12 +96,14 @@ class Hit:
         cosine: float | None,
         why: Mapping[str, Any] | Callable[[], Mapping[str, Any]] | None = None,
         family: Sequence[str] = (),
+        sources: Sequence[RecordedSource] = (),
     ) -> Hit:
         """Return the hit of a stored passage; its cosine is clipped to [-1, 1].
 
         Args:
             why: the reasons, or an object that makes the reasons when they are first read.
             family: uri of every other passage of the family.
+            sources: those of the index.
         """
         return cls(
             uri=passage.uri,
@@ -107,13 +121,23 @@ class Hit:
             modified=passage.modified,
             metadata=passage.metadata,
             why=why,  # type: ignore[arg-type]  # made when it is read
+            gone=partial(_is_gone, passage.path, sources),  # type: ignore[arg-type]  # looked up when it is read
             **(family_members((passage.uri, None), [(uri, None) for uri in family]) if family else {}),
         )
 
 
+def _is_gone(path: str | None, sources: Sequence[RecordedSource]) -> bool:
+    """Return whether a file is gone, as `is_gone`. Most files exist, and then nothing is imported."""
+    if path is None or os.path.exists(path):  # noqa: PTH110
+        return False
+    from indexer.sources.folders.recorded import is_gone
+
+    return is_gone(path, sources)
+
+
 def in_index(hit: Hit, name: str) -> Hit:
-    """Return a hit with the name of its index. Its reasons are still made when they are first read."""
-    return replace(hit, index=name, why=vars(hit)["_why"])
+    """Return a hit with the name of its index. What is made when it is first read still is."""
+    return replace(hit, index=name, why=vars(hit)["_why"], gone=vars(hit)["_gone"])
 
 
 def family_members(own: tuple[str, str | None], others: Sequence[tuple[str, str | None]]) -> dict[str, Any]:

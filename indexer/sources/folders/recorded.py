@@ -1,16 +1,19 @@
 """Sources that an index remembers, so that they are read again without being named."""
 
+# ruff: noqa: PTH117, PTH120
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 from indexer.settings import RecordedSource
 from indexer.sources.entry import ReadOptions
-from indexer.sources.folders.source import STDIN, Source, root_of
+from indexer.sources.folders.maildir import is_maildir
+from indexer.sources.folders.source import STDIN, Source, may_exist, root_of
 
 
 def record(earlier: Sequence[RecordedSource], sources: Sequence[Source], options: ReadOptions) -> list[RecordedSource]:
@@ -28,6 +31,18 @@ def folders_of(sources: Sequence[RecordedSource]) -> list[str]:
     """Return the folders that names of recorded files may be relative to: each SOURCE, and the folder that holds it."""
     roots = [root_of(source.argument) for source in sources]
     return list(dict.fromkeys([*roots, *map(os.path.dirname, roots)]))
+
+
+def is_gone(path: str | None, sources: Sequence[RecordedSource]) -> bool:
+    """Return whether the file of a document was removed or moved.
+
+    A file that this user may not see is not gone. Nor is it if the folder above its SOURCE, or without a SOURCE the
+    folder of the file, does not exist either, because the index may be on another machine.
+    """
+    if not path or not os.path.isabs(path) or may_exist(path) or is_maildir(os.path.dirname(path)):
+        return False
+    roots = [root for source in sources if Path(path).is_relative_to(root := root_of(source.argument))]
+    return any(may_exist(os.path.dirname(root)) for root in roots or [path])
 
 
 def groups(sources: Sequence[RecordedSource]) -> Iterator[tuple[ReadOptions, list[str]]]:

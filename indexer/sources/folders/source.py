@@ -164,7 +164,7 @@ def open_sources(arguments: Sequence[str], options: ReadOptions, is_index: IsInd
         source = Source(argument, root, pattern, options, is_index)
         if (root, pattern) in sources:
             continue
-        if not argument or (root != STDIN and not _exists(root)) or (pattern and not any(source.files())):
+        if not argument or (root != STDIN and not may_exist(root)) or (pattern and not any(source.files())):
             missing.append(argument)
         globs = globs or bool(pattern)
         sources[root, pattern] = source
@@ -209,7 +209,7 @@ def _resolve(argument: str) -> tuple[str, str]:
     """Return an absolute path, and the pattern below it if the argument has wildcards and is not a path itself."""
     if argument == STDIN:
         return STDIN, ""
-    if not any(character in argument for character in "*?[") or _exists(argument):
+    if not any(character in argument for character in "*?[") or may_exist(argument):
         return renamed_message(os.path.abspath(argument)), ""
     parts = argument.split(os.sep)
     first = next(index for index, part in enumerate(parts) if any(character in part for character in "*?["))
@@ -217,7 +217,7 @@ def _resolve(argument: str) -> tuple[str, str]:
     return os.path.abspath(folder), "/".join(part for part in parts[first:] if part not in {"", "."})
 
 
-def _exists(path: str) -> bool:
+def may_exist(path: str) -> bool:
     """Return whether a path exists. A path without permission counts as existing: it fails when it is read."""
     try:
         os.stat(path)

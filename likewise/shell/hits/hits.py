@@ -269,20 +269,7 @@ def _address(hit: Hit) -> str:
 def _position(hit: Hit) -> str:
     line = f":{hit.line}" if hit.line is not None else ""
     page = f", page {hit.page}" if hit.page is not None else ""
-    return f"{line}{page}{' (gone)' if _is_gone(hit) else ''}"
-
-
-def _is_gone(hit: Hit) -> bool:
-    """Return whether the file of a hit has been removed or moved. A file that this user cannot see is not gone."""
-    if not hit.path or not os.path.isabs(hit.path):  # noqa: PTH117
-        return False
-    try:
-        os.stat(hit.path)  # noqa: PTH116
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except OSError:
-        return False
-    return False
+    return f"{line}{page}{' (gone)' if hit.gone else ''}"
 
 
 def _below(hit: Hit) -> str:

@@ -168,6 +168,19 @@ def test_a_search_gives_passages_with_uri_and_lines(server: Any, papers: Path) -
     converse(server, talk)
 
 
+def test_a_hit_whose_file_is_gone_says_so(tmp_path: Path) -> None:
+    with Index.create(tmp_path / "x.index", dimensions=2) as index:
+        documents = [Document(name, "the moon", path=str(tmp_path / name)) for name in ("here.txt", "gone.txt")]
+        index.add(documents, vectors=[[1, 0], [0, 1]])
+    (tmp_path / "here.txt").write_text("the moon")
+
+    async def talk(client: Client) -> None:
+        hits = (await call(client, "search", query="moon"))["hits"]
+        assert {hit["uri"]: hit.get("gone") for hit in hits} == {"here.txt": None, "gone.txt": True}
+
+    converse(make_mcp_server(ServedIndexes({"x": str(tmp_path / "x.index")})), talk)
+
+
 def test_what_does_not_fit_comes_with_the_cursor(tmp_path: Path) -> None:
     """Long passages, long titles and large metadata, in a script of three bytes a character."""
     folder = tmp_path / "long.index"

@@ -663,13 +663,21 @@ def test_places_never_begin_with_the_folders_of_the_server(tab: Tab) -> None:
     """Files of two indexes have only the folder of the disk in common."""
     where = {"a": ["/srv/one/in/a.txt", "/srv/one/b.txt"], "b": ["/mnt/x/y/c.txt", "/tmp/z/d.txt"]}
     hits = [
-        {"uri": path, "index": index, "path": path, "metadata": {"subject": "T", "n": at}}
+        {
+            "uri": path,
+            "index": index,
+            "path": path,
+            "metadata": {"subject": "T", "n": at},
+            "gone": path == "/tmp/z/d.txt",
+        }
         for index, paths in where.items()
         for at, path in enumerate(paths)
     ]
     tab.page.route("**/search", lambda route: route.fulfill(json=_answer(hits)))
     tab.go("?index=*&q=x")
-    expect(tab.page.locator("#hits .place")).to_have_text(["a in/a.txt", "a b.txt", "b y/c.txt", "b z/d.txt"])
+    expect(tab.page.locator("#hits .place")).to_have_text(
+        ["a in/a.txt", "a b.txt", "b y/c.txt", "b z/d.txt · file is gone"]
+    )
     expect(tab.page.locator("#hits .values")).to_have_text(["n 0", "n 1"] * 2)  # the subject is the title
 
 

@@ -59,6 +59,37 @@ def test_a_search_answers_as_the_library_does(client: TestClient, papers: Path, 
     assert answered.json() == json.loads(json.dumps(expected))
 
 
+def test_files_that_are_gone_are_named_and_listed_last(
+    open_client: Callable[..., TestClient], tmp_path: Path, encoder: Any
+) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    documents = []
+    for day, name in enumerate(("ash", "birch", "cedar", "date", "elm", "fir"), 1):
+        (notes / name).write_text(f"the wood of {name}")
+        path, modified = str(notes / name), f"2024-01-0{day}T00:00:00+00:00"
+        documents.append(Document(path, f"the wood of {name}", name, path=path, modified=modified))
+    with Index.create(tmp_path / "x.index", model=encoder) as index:
+        index.add(documents)
+    for name in ("fir", "elm", "birch"):
+        (notes / name).unlink()
+    client = open_client({"x": tmp_path / "x.index"})
+    hits = client.post("/v1/indexes/x/search", json={"query": "elm", "k": 6, "mode": "dense"}).json()["hits"]
+    assert {hit["title"]: hit["gone"] for hit in hits} == {
+        **dict.fromkeys(("ash", "cedar", "date"), False),
+        **dict.fromkeys(("birch", "elm", "fir"), True),
+    }
+    (hit,) = client.post("/v1/indexes/x/search", json={"query": "elm", "k": 1, "fields": ["title", "gone"]}).json()[
+        "hits"
+    ]
+    assert hit == {"title": "elm", "gone": True}
+    listed = {
+        sort: [hit["title"] for hit in client.post("/v1/indexes/x/list", json={"k": 4, "sort": sort}).json()["hits"]]
+        for sort in ("newest", "title")
+    }
+    assert listed == {"newest": ["date", "cedar", "ash", "fir"], "title": ["ash", "birch", "cedar", "date"]}
+
+
 DASHES = [
     # a question of the page, the documents that are left, and the beginning of the note
     ("what does sun -star do", 5, "read as words: -star; "),

@@ -35,6 +35,7 @@ export function placeOf(hit, hits = []) {
     hit.page ? `page ${hit.page}` : "",
     hit.heading?.replace(`${titleOf(hit)} > `, ""),
     hit.rows ? counted(hit.rows, ["csv", "tsv"].includes(hit.format) ? "row" : "document") : "",
+    hit.gone ? "file is gone" : "",
   ].filter((part) => part && !titleOf(hit).startsWith(part)).join(" · ");
 }
 
