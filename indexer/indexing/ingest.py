@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain, groupby
@@ -213,11 +213,12 @@ class _Commits:
         late_stamps: stamps of files that records may be gone from, by path. They are written when the run ends.
     """
 
-    def __init__(self, index: IndexCore, writer: Writer, seen: Seen) -> None:
+    def __init__(self, index: IndexCore, writer: Writer | None, seen: Seen) -> None:
         self.batch = _Batch()
         self.late_stamps: dict[str, Stamp] = {}
-        self._index, self._writer, self._seen = index, writer, seen
-        self._run = writer.begin_run()
+        self._index, self._seen = index, seen
+        if writer is not None:
+            self._writer, self._run = writer, writer.begin_run()
         self._under_way: deque[tuple[_Batch, Pending]] = deque()  # in the order in which they are committed
         self._is_first = True  # until a batch was submitted
         self._left_out: dict[str, set[str]] = {}  # files of documents that only the other index has, by uri
@@ -298,8 +299,12 @@ class _Commits:
         kept = [(file, uri) for uri, holders in self._left_out.items() for file in holders & files]
         if rows := [LedgerRow(file, uri, "gone", Code.LEFT_OUT()) for file, uri in kept]:
             self._writer.put(Batch(rows=rows, run=self._run))
-        self._seen.notes |= dict.fromkeys(self._writer.notes)
+        self._seen.notes |= dict.fromkeys((*self._index.read_languages(), *self._writer.notes))
         return self._writer.end_run(self._run, RunOutcome(read, [*self._seen.unopened], self.late_stamps))
+
+    def after(self, rows: Iterable[LedgerRow]) -> Iterable[LedgerRow]:
+        """Return the rows of documents as the run leaves them, given those that are stored."""
+        return rows
 
     def _put(self, batch: _Batch, prepared: Prepared) -> None:
         seen = self._seen
@@ -356,6 +361,35 @@ class _Commits:
         return changes, refused
 
 
+class _Rehearsal(_Commits):
+    """Writes nothing, and keeps the rows that a run would write.
+
+    Attributes:
+        rows: the rows, by file and uri.
+        read: files that were read whole or are missing.
+    """
+
+    def __init__(self, index: IndexCore, seen: Seen) -> None:
+        super().__init__(index, None, seen)
+        self.rows: dict[tuple[str, str], LedgerRow] = {}
+        self.read: Collection[str] = ()
+
+    def submit(self, *, more_follow: bool = False) -> None:
+        read = (self.row(entry, "indexed", entry.reason) for _, _, entry, _ in self.batch.documents.values())
+        self.rows |= {(row.file, row.uri): row for row in (*self.batch.rows, *read)}
+        self.batch = _Batch()
+
+    def end(self, read: Sequence[str]) -> int:
+        self.read = frozenset(read)
+        return 0
+
+    def after(self, rows: Iterable[LedgerRow]) -> Iterator[LedgerRow]:
+        for row in rows:
+            later = replace(row, state="gone") if row.file in self.read else row
+            yield self.rows.get((row.file, row.uri), later)
+        yield from (row for row in self.rows.values() if row.state in HELD)
+
+
 class Run:
     """Reads sources into an index.
 
@@ -369,15 +403,15 @@ class Run:
     before. Between runs, the record that was read last counts.
     """
 
-    def __init__(self, index: IndexCore, writer: Writer, options: ReadOptions) -> None:
+    def __init__(self, index: IndexCore, writer: Writer | None, options: ReadOptions) -> None:
         """Begin a run.
 
         Args:
-            writer: the writer of the index, held until the run has ended.
+            writer: the writer of the index, held until the run has ended; None writes and embeds nothing.
         """
         self._index, self._options = index, options
         self.seen = Seen()
-        self._commits = _Commits(index, writer, self.seen)
+        self._commits = _Rehearsal(index, self.seen) if writer is None else _Commits(index, writer, self.seen)
         with index.store.snapshot() as snapshot:
             self._ledger = _Ledger.of(snapshot)
 
@@ -401,7 +435,6 @@ class Run:
                 self._read_file(source, entries)
         commits.submit()
         commits.commit(0)
-        seen.notes |= dict.fromkeys(self._index.read_languages())
         unseen = (path for path in self._ledger.files if path not in seen.files and seen.doubt(path) is None)
         missing = [path for path in unseen if seen.covers(path)]
         # Standard input is left out: it does not have to bring again what an earlier run brought.
@@ -410,6 +443,10 @@ class Run:
         commits.late_stamps |= dict.fromkeys(others, UNREAD)
         reread = commits.end([*missing, *read_whole]) + len(others)
         return replace(seen.summary, reread=reread)
+
+    def after(self, rows: Iterable[LedgerRow]) -> Iterable[LedgerRow]:
+        """Return the rows of documents as the run leaves them, given those that are stored."""
+        return self._commits.after(rows)
 
     def _known(self, path: str) -> KnownFile | None:
         """Return the ledger's record of a file; with the stamp of an unread file if it must be opened though unchanged.

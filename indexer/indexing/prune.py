@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from indexer.errors import BadInput
@@ -64,11 +64,14 @@ class Lost:
         return (f"pruning keeps the documents of files and folders that could not be read whole: {named}{more}",)
 
 
-def find_lost(snapshot: Snapshot, seen: Sequence[Seen]) -> Lost:
+def find_lost(
+    snapshot: Snapshot, seen: Sequence[Seen], after: Callable[[Iterable[LedgerRow]], Iterable[LedgerRow]] = iter
+) -> Lost:
     """Return the documents that the sources of runs cover but no longer contain, or skip now.
 
     Args:
         seen: what runs have seen that have read their sources to the end, one after the other, under one lock.
+        after: what runs that write nothing would make of the rows of the ledger.
     """
     lost: dict[str, None] = {}
     ignored: set[str] = set()
@@ -88,7 +91,8 @@ def find_lost(snapshot: Snapshot, seen: Sequence[Seen]) -> Lost:
         is_missing = row.state == "gone" or (row.state == "skipped" and row.reason.code is not Code.DUPLICATE)
         return not is_missing or not covers(row.file) or bool(doubt_of(row.file))
 
-    for row in snapshot.ledger_of_documents():  # of as many rows as there are documents, so only the lost ones are held
+    # There are as many rows as documents, so only the lost ones are held.
+    for row in after(snapshot.ledger_of_documents()):
         if (doubt := doubt_of(row.file)) is not None:
             doubtful[doubt] = None
         elif not is_kept(row):
@@ -96,7 +100,7 @@ def find_lost(snapshot: Snapshot, seen: Sequence[Seen]) -> Lost:
             if is_ignored(row.file):
                 ignored.add(row.uri)
     if lost:
-        for row in snapshot.ledger_of_documents():
+        for row in after(snapshot.ledger_of_documents()):
             if row.uri in lost and is_kept(row):
                 del lost[row.uri]
     elsewhere = [

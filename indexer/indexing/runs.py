@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from indexer import doors
 from indexer.encoders import steady
@@ -59,7 +60,8 @@ def index_sources(
     runs: list[Run] = []
     summary = Summary()
     for options, sources in groups:
-        named = _remember(index, writer, sources, options)
+        named = _by_name(index, sources)
+        _remember(index, writer, named, options)
         runs.append(Run(index, writer, options))
         summary += runs[-1].feed(named)
     # Only now, because a document that one group has lost may be in the sources of a later group.
@@ -80,14 +82,31 @@ def index_sources(
         return Outcome(summary, pruned, lost, refused, tuple(notes), snapshot.documents, snapshot.passages)
 
 
-def _remember(index: IndexCore, writer: Writer, sources: Sequence[Source], options: ReadOptions) -> list[Source]:
-    """Record the sources, so that `likewise update` reads them again; return them by the names that are recorded."""
+def rehearse(index: IndexCore, groups: Sequence[tuple[ReadOptions, Sequence[Source]]]) -> Lost:
+    """Read what has changed, and return the documents that `index_sources` would find lost. Nothing is written or
+    embedded."""
+    runs: list[Run] = []
+    for options, sources in groups if index.settings.dimensions else ():  # without a width, there are no documents
+        runs.append(Run(index, None, options))
+        runs[-1].feed(_by_name(index, sources))
     with index.store.snapshot() as snapshot:
-        earlier = snapshot.settings.sources
-    named = by_one_name(sources, [root_of(source.argument) for source in earlier])
-    if (remembered := tuple(record(earlier, named, options))) != earlier:
+        lost = find_lost(
+            snapshot, [run.seen for run in runs], lambda rows: reduce(lambda rows, run: run.after(rows), runs, rows)
+        )
+        read = {row.uri for run in runs for row in run.after(())}
+        return replace(lost, total=lost.total + len(read - snapshot.hashes(read).keys()))
+
+
+def _by_name(index: IndexCore, sources: Sequence[Source]) -> list[Source]:
+    """Return the sources by the names under which they are recorded."""
+    return by_one_name(sources, [root_of(source.argument) for source in index.stored_settings().sources])
+
+
+def _remember(index: IndexCore, writer: Writer, sources: Sequence[Source], options: ReadOptions) -> None:
+    """Record the sources, so that `likewise update` reads them again."""
+    earlier = index.stored_settings().sources
+    if (remembered := tuple(record(earlier, sources, options))) != earlier:
         writer.change(lambda settings: replace(settings, sources=remembered))
-    return named
 
 
 def after_embedding(index: IndexCore, writer: Writer) -> list[str]:

@@ -86,6 +86,7 @@ mode_option = click.option(
     show_default=True,
     help="Rank by meaning, by words (BM25), or by both.",
 )
+dry_run_option = click.option("--dry-run", is_flag=True, help="Print what --prune would remove, and write nothing.")
 recall_option = rare(
     "--recall",
     type=click.FloatRange(0, 1, min_open=True),

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 @click.option("--glob", multiple=True, metavar="G", help="In folders, read only files that match G. Repeatable.")
 @click.option("--prune", is_flag=True, help="Remove documents that are no longer in their SOURCE.")
 @click.option("--yes", is_flag=True, help="Allow --prune to remove more than half of the index.")
+@options.dry_run_option
 @click.option("--no-ignore", is_flag=True,
               help="Read also what .gitignore, .likewiseignore and the default list leave out of folders.")  # fmt: skip
 @options.rare("--rehash", is_flag=True, help="Read every file, even if its size and time have not changed.")
@@ -100,6 +101,7 @@ def index_command(
     glob: tuple[str, ...],
     prune: bool,
     yes: bool,
+    dry_run: bool,
     no_ignore: bool,
     rehash: bool,
     rebuild: bool,
@@ -163,25 +165,11 @@ def index_command(
     _refuse_together(vector_options, rebuild, stream)
     if prune and set(sources) == {STDIN}:
         warn("--prune does nothing with standard input, which is not a whole collection")
-    return run_and_report(
-        path,
-        [(read_options, opened)],
-        vector_options,
-        RunOptions(
-            prune,
-            yes,
-            rebuild,
-            no_wait,
-            stream,
-            as_json,
-            recall,
-            no_cache=no_cache,
-            shards=shards,
-            workers=workers,
-            worker_resources=resources_of(workers, worker_resources),
-        ),
-        bare,
+    resources = resources_of(workers, worker_resources)
+    run_options = RunOptions(
+        prune, yes, rebuild, no_wait, stream, as_json, recall, no_cache, shards, workers, resources, dry_run
     )
+    return run_and_report(path, [(read_options, opened)], vector_options, run_options, bare)
 
 
 def _refuse_together(chosen: VectorOptions, rebuild: bool, stream: bool) -> None:

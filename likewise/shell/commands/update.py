@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @click.command(cls=options.IndexCommand)
 @click.option("--prune", is_flag=True, help="Remove documents that are no longer in their SOURCE.")
 @click.option("--yes", is_flag=True, help="Allow --prune to remove more than half of the index.")
+@options.dry_run_option
 @options.rare("--rehash", is_flag=True, help="Read every file, even if its size and time have not changed.")
 @click.option(
     "--forget",
@@ -46,6 +47,7 @@ def update(
     path: str,
     prune: bool,
     yes: bool,
+    dry_run: bool,
     rehash: bool,
     forget: tuple[str, ...],
     moved: tuple[tuple[str, str], ...],
@@ -71,6 +73,8 @@ def update(
     from likewise.shell.indexing.runs import RunOptions, recorded_groups, run_and_report
     from likewise.shell.indexing.vector_options import VectorOptions
 
+    if dry_run and (forget or moved):
+        raise BadInput("--forget and --moved change the index, and --dry-run writes nothing: leave one of them out")
     resources = resources_of(workers, worker_resources)
     with closing(open_store(path)) as store:
         _record_moves(store, moved, wait=not no_wait)
@@ -102,7 +106,9 @@ def update(
             f"for good: {forget_it}"
         ) from error
     as_it_is = VectorOptions(trust_remote_code=trust_remote_code)
-    run_options = RunOptions(prune, yes, no_wait=no_wait, as_json=as_json, workers=workers, worker_resources=resources)
+    run_options = RunOptions(
+        prune, yes, no_wait=no_wait, as_json=as_json, workers=workers, worker_resources=resources, dry_run=dry_run
+    )
     return run_and_report(path, opened, as_it_is, run_options)
 
 

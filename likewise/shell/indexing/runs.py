@@ -46,6 +46,7 @@ class RunOptions:
     shards: int | None = None
     workers: str | None = None
     worker_resources: Mapping[str, float] = field(default_factory=dict)
+    dry_run: bool = False
 
 
 def recorded_groups(
@@ -103,6 +104,8 @@ def run_and_report(
     from indexer.indexing.context import Context
     from indexer.indexing.runs import index_sources
 
+    if options.dry_run:
+        return _rehearse(address, groups, options)
     limit_arenas()
     progress = RunProgress([source for _, opened in groups for source in opened], stream=options.stream)
     notes: list[str] = []
@@ -159,6 +162,27 @@ def run_and_report(
     if outcome.refused is not None:
         raise outcome.refused
     return 1 if summary.newly_failed else 0
+
+
+def _rehearse(address: str, groups: Sequence[tuple[ReadOptions, Sequence[Source]]], options: RunOptions) -> int:
+    """Print what pruning would remove. The exit code is that of the run."""
+    from indexer.indexing.core import IndexCore
+    from indexer.indexing.runs import rehearse
+
+    if not options.prune or options.rebuild or options.stream:
+        raise BadInput("--dry-run prints what --prune would remove: add --prune, without --rebuild or --stream")
+    with IndexCore.open(address) as index:
+        lost = rehearse(index, groups)
+    warn_of(lost.notes())
+    if options.as_json:
+        say_json({"documents": lost.total, "gone": lost.uris, "ignored": lost.ignored, "notes": lost.notes()})
+    else:
+        names = [f"gone      {shown(uri)}" for uri in lost.uris]
+        count = f"{number(len(lost.uris))} of {count_of(lost.total, 'document')}"
+        say("\n".join([*names, f"{shown(address)}: --prune would remove {count}"]))
+    if refused := lost.refusal(yes=options.yes):
+        raise refused
+    return 0
 
 
 def vectors_cached(wanted: bool, notes: list[str]) -> AbstractContextManager[Cache | None]:

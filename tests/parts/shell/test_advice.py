@@ -262,6 +262,17 @@ ADVICE = {
             before=(write("notes/bad.pdf", "not a PDF"),),
         ),
     ),
+    "--prune would remove {}": (
+        Walk(
+            "index x.index notes --prune --dry-run",
+            r"x.index: (--prune) would remove 1 of 3 documents",
+            ("index x.index notes {0}",),
+            before=(delete("notes/a.md"),),
+        ),
+    ),
+    "--dry-run prints what --prune would remove: add --prune": (
+        Walk("index x.index notes --dry-run", "add (--prune), without", ("index x.index notes --dry-run {0}",), ""),
+    ),
     "likewise status {} says why": (
         Walk(
             "index x.index notes",
@@ -416,6 +427,7 @@ ELSEWHERE = {
     "likewise/evaluation/commands/pairs.py": INSIDE,
     "likewise/service/commands/serve.py": SERVICE,
     "likewise/shell/commands/show.py": USAGE,
+    "likewise/shell/commands/update.py": USAGE,
     "likewise/shell/commands/status.py": "a list that is cut: --json is followed above for info",
     "likewise/inspection/commands/tokens.py": INSIDE,
     "likewise/watch/commands/watch.py": USAGE,

@@ -27,6 +27,7 @@ from indexer.indexing.context import Context
 from indexer.indexing.core import IndexCore
 from indexer.indexing.ingest import Run, Seen
 from indexer.indexing.prune import find_lost
+from indexer.indexing.runs import rehearse
 from indexer.ledger import Code
 from indexer.listener import SILENT, Commit, Listener
 from indexer.sources import ReadOptions, open_sources
@@ -557,7 +558,8 @@ def test_a_name_that_is_not_utf_8_keeps_nothing(likewise: Callable[..., Any], no
     said = likewise("index", folder, notes, "--prune", "--json")
     said.reported(1, pruned=1, failed=1, notes=[])
     assert "its name is not valid UTF-8: rename it" in said.err
-    assert likewise("status", folder).out.splitlines()[0] == f"failed    {notes}/caf\ufffd.txt"
+    failed = likewise("status", folder).out.splitlines()[0]
+    assert failed == f"failed    {notes}/caf\ufffd.txt: its name is not valid UTF-8: rename it"
     assert uris(folder) == ["b.txt", "c.txt", "d.txt"]
 
 
@@ -1008,11 +1010,13 @@ def run_into(index: Index, *sources: Path, listener: Listener = SILENT) -> int:
     options = ReadOptions(id_field="id")
     opened = open_sources([str(source) for source in sources], options, holds_store)
     core = IndexCore(index._core.store, index.encoder, Context(listener=listener))
+    foreseen = rehearse(core, [(options, open_sources([str(source) for source in sources], options, holds_store))])
     with store_of(index).writer() as writer:
         run = Run(core, writer, options)
         summary = run.feed(opened)
         with core.store.snapshot() as snapshot:
             lost = find_lost(snapshot, [run.seen])
+        assert (set(foreseen.uris), foreseen.total) == (set(lost.uris), lost.total)
         writer.remove(lost.uris)
     return summary.reread
 

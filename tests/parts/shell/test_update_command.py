@@ -11,6 +11,8 @@ from parts.shell.test_default_index import enter
 
 from indexer import Index
 
+MESSAGE = "From ann Mon Jan  1 00:00:00 2024\nMessage-ID: <{0}@here>\nSubject: {0}\n\nthe message {0}\n\n"
+
 
 @pytest.fixture
 def folder(tmp_path: Path, likewise: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -50,6 +52,45 @@ def test_tables_with_different_columns_are_indexed_in_two_runs(likewise: Callabl
     counts = likewise("update", "--json").json
     assert (counts["indexed"], counts["updated"], counts["unchanged"]) == (4, 0, 0)
     assert texts() == {"r1": "Too loud", "r2": "Quiet", "t1": "A town of ships", "t2": "A town of cranes"}
+
+
+def test_a_dry_run_prints_what_pruning_removes_and_writes_nothing(
+    likewise: Callable[..., Any], folder: Path, encoder: Any
+) -> None:
+    notes = folder / "notes"
+    (notes / "things.csv").write_text("id,text\na,a lamp of brass\nb,a jacket of wool\nc,a chair of oak\n")
+    (notes / "mail.mbox").write_text("".join(MESSAGE.format(name) for name in ("one", "two")))
+    (notes / "kept.jsonl").write_text('{"id": "k", "text": "kept"}\n')
+    (notes / "left.txt").write_text("left out later")
+    likewise("index", "notes")
+    (notes / "things.csv").write_text("id,text\na,a lamp of brass\nd,a table\n")
+    (notes / "mail.mbox").write_text(MESSAGE.format("two"))
+    (notes / "kept.jsonl").write_text("not json\n")
+    (notes / "bread.txt").rename(notes / "renamed.txt")
+    (notes / ".likewiseignore").write_text("left.txt\n")
+    before, embedded = (folder / ".likewise" / "catalog.db").read_bytes(), len(encoder.seen)
+    gone = [f"{notes}/bread.txt", "b", "c", f"{notes}/mail.mbox#one@here"]
+    said = likewise("update", "--prune", "--dry-run", "--json").succeeded()
+    assert sorted(said.json["gone"]) == sorted(gone)
+    assert (said.json["documents"], said.json["ignored"]) == (11, [f"{notes}/left.txt"])
+    assert "pruning keeps the documents of files and folders that could not be read whole" in said.json["notes"][0]
+    said = likewise("index", ".likewise", "notes", "--prune", "--dry-run")
+    assert sorted(said.out.splitlines()[:-1]) == sorted(f"gone      {uri.removeprefix(f'{folder}/')}" for uri in gone)
+    assert said.out.endswith(".likewise: --prune would remove 4 of 11 documents\n")
+    assert ((folder / ".likewise" / "catalog.db").read_bytes(), len(encoder.seen)) == (before, embedded)
+    assert likewise("update", "--prune", "--json").json["pruned"] == 4
+    with Index.open(folder / ".likewise") as index:
+        assert not {document.uri for document in index} & set(gone)
+    for file in notes.glob("*.*"):
+        file.unlink()
+    said = likewise("update", "--prune", "--dry-run")
+    assert (said.code, said.out.count("gone")) == (2, 7)
+    assert "pruning would remove 7 of 7 documents, more than half" in said.err
+    likewise("update", "--dry-run").failed(2, "--prune")
+    likewise("index", ".likewise", "notes", "--prune", "--dry-run", "--rebuild").failed(2, "--rebuild")
+    likewise("update", "--prune", "--dry-run", "--forget", "notes").failed(2, "--forget")
+    likewise("index", "new.index", "notes", "--prune", "--dry-run").failed(2, "new.index")
+    assert not (folder / "new.index").exists()
 
 
 def test_a_source_that_is_missing_can_be_forgotten(likewise: Callable[..., Any], folder: Path) -> None:
