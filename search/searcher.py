@@ -46,8 +46,10 @@ class Original(Protocol):
     document: Document
     name: str
     media_type: str
+    size: int | None
 
     def read(self) -> bytes: ...
+    def pieces(self) -> Iterator[bytes]: ...
     def page(self, number: int, marks: Sequence[tuple[int, int]] = ()) -> Any: ...
 
 

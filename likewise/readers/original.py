@@ -27,6 +27,9 @@ from likewise.readers.mbox import message_places, read_message
 MAX_BYTES = 2**28
 """Maximum bytes of an original."""
 
+PIECE_BYTES = 1 << 18
+"""Number of bytes that are read and sent together."""
+
 _PICTURES = {
     ".png": "image/png",
     ".jpg": "image/jpeg",
@@ -125,6 +128,11 @@ class Original:
         name = os.path.basename(self.file)
         return f"{name}.eml" if self.format in (MBOX.name, MAILDIR.name) else name
 
+    @property
+    def size(self) -> int | None:
+        """Number of bytes of the file; None for a message of a mailbox, which must be read first."""
+        return None if self.format == MBOX.name else self.stamp.size
+
     def read(self) -> bytes:
         """Return the file, or the message.
 
@@ -139,6 +147,21 @@ class Original:
                 if message.mark == self.mark:
                     return message.data
         raise NoOriginal(f"{self.document.uri}: its message is no longer in the mailbox")
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield what `read` returns in pieces: a message in one. No file is open between two pieces.
+
+        Raises:
+            NoOriginal: as `read` does, also if the file changes between two pieces.
+        """
+        if self.size is None:
+            yield self.read()
+            return
+        for start in range(0, max(self.size, 1), PIECE_BYTES):
+            with self._open() as file:
+                file.seek(start)
+                piece = file.read(PIECE_BYTES)
+            yield piece
 
     def page(self, number: int, marks: Sequence[tuple[int, int]] = ()) -> PagePicture:
         """Return the picture of a page of a PDF.
@@ -179,17 +202,21 @@ class Original:
             with suppress(OSError):
                 path = next((file for name, file in message_files(os.path.dirname(path)) if name == path), path)
         try:
-            # O_NONBLOCK: a pipe in the place of the file would wait for ever.
-            descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+            file = open(path, "rb", opener=_open_regular)  # noqa: SIM115 - closes what it refuses, such as folders
         except OSError as error:
             raise changed_error from error
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
+        with file:
+            status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode) or not self.stamp.matches(status):
                 raise changed_error
             if status.st_size > MAX_BYTES and self.format != MBOX.name:
                 raise NoOriginal(f"{self.document.uri}: its file has more than {MAX_BYTES // 2**20} MB")
             yield file
+
+
+def _open_regular(path: str, flags: int) -> int:
+    """Open a file without following a link. O_NONBLOCK: a pipe in its place would wait forever."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
 def _draw_page(data: bytes, page: int, text: str, marks: Sequence[tuple[int, int]]) -> PagePicture:

@@ -7,13 +7,16 @@ else. The viewers of PDFs of Chromium and Firefox work in this sandbox, and open
 from __future__ import annotations
 
 import re
+from codecs import getincrementaldecoder
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict
+from itertools import chain
 from typing import Any
 from urllib.parse import quote
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from likewise.readers.original import NoOriginal
 from likewise.service.http.problems import Problem
@@ -55,28 +58,31 @@ def answer_original(served: ServedIndex, request: Request) -> Response:
         if len(marks) != len(given) or len(marks) > MAX_MARKS:
             raise Problem(400, "bad-input", f"mark is START-END, offsets in the text, at most {MAX_MARKS} times")
         picture = original.page(int(page), marks)
-        content, name, media_type = picture.png, f"{name}-{page}.png", "image/png"
+        pieces, size, name, media_type = iter([picture.png]), None, f"{name}-{page}.png", "image/png"
         details = {"Likewise-Pages": str(picture.pages), "Likewise-Marked": "true" if picture.is_marked else "false"}
     else:
-        content, details = original.read(), {}
+        pieces, size, details = original.pieces(), original.size, {}
+    first = next(pieces)  # raises what is an answer of its own
     is_shown = media_type in _SHOWN or media_type.startswith("image/")
     if media_type == "text/plain":
-        media_type += _charset(content)
-    return Response(
-        content,
-        headers={
-            "Content-Type": media_type,
-            "Content-Disposition": f"{'inline' if is_shown else 'attachment'}; filename*=UTF-8''{quote(name, safe='')}",
-            "Content-Security-Policy": POLICY,
-            "Cache-Control": "private, no-store",
-            **details,
-        },
-    )
+        media_type += _charset(original.pieces())
+    headers = {
+        "Content-Type": media_type,
+        "Content-Disposition": f"{'inline' if is_shown else 'attachment'}; filename*=UTF-8''{quote(name, safe='')}",
+        "Content-Security-Policy": POLICY,
+        "Cache-Control": "private, no-store",
+        "Content-Length": str(len(first) if size is None else size),
+        **details,
+    }
+    return StreamingResponse(chain([first], pieces), headers=headers)
 
 
-def _charset(content: bytes) -> str:
+def _charset(pieces: Iterator[bytes]) -> str:
+    decoder = getincrementaldecoder("utf-8")()
     try:
-        content.decode("utf-8")
+        for piece in pieces:
+            decoder.decode(piece)
+        decoder.decode(b"", final=True)
     except UnicodeDecodeError:
         return ""
     return "; charset=utf-8"

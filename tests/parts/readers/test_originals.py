@@ -79,6 +79,22 @@ def test_of_a_mailbox_only_the_message_is_the_original(searcher: Searcher, folde
     assert (original.media_type, original.name) == ("message/rfc822", "box.eml")
 
 
+def test_a_file_that_changes_between_two_pieces_has_no_others(
+    searcher: Searcher, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("likewise.readers.original.PIECE_BYTES", 20)
+    code = searcher.original(str(folder / "code.py"))
+    content = (folder / "code.py").read_bytes()
+    assert list(code.pieces()) == [content[:20], content[20:40], content[40:]][: -(-len(content) // 20)]
+    pieces = code.pieces()
+    assert next(pieces) == content[:20]
+    (folder / "code.py").write_bytes(content + b"#")
+    with pytest.raises(NoOriginal, match="has changed since it was indexed"):
+        next(pieces)
+    (mail, *_) = (uri for uri in searcher.uris() if "#" in uri)
+    assert list(searcher.original(mail).pieces()) == [searcher.original(mail).read()]
+
+
 def test_records_and_documents_of_programs_have_none(searcher: Searcher, folder: Path) -> None:
     with pytest.raises(NoOriginal, match="is a record"):
         searcher.original("1")

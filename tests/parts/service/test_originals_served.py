@@ -12,6 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from indexer.errors import BadInput
+from likewise.readers import original
 from likewise.service import create_app
 from likewise.service.http.originals import POLICY
 
@@ -66,6 +67,25 @@ def test_originals_are_shown_if_the_operator_allows_it(
     (files / "code.py").write_text("changed")
     answer = client.get(ORIGINAL, params={"uri": uri["code.py"]})
     assert (answer.status_code, answer.json()["slug"]) == (404, "no-original")
+
+
+def test_originals_are_sent_in_pieces_and_a_folder_in_their_place_is_none(
+    files: Path, tmp_path: Path, open_client: Callable[..., TestClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(original, "PIECE_BYTES", 7)  # cuts a character of code.py in two
+    client = open_client({"files": tmp_path / "files.index"}, originals=True)
+    for name, kind in (("code.py", "text/plain; charset=utf-8"), ("päper.pdf", "application/pdf")):
+        content = (files / name).read_bytes()
+        answer = client.get(ORIGINAL, params={"uri": str(files / name)})
+        assert answer.content == content
+        assert (answer.headers["content-type"], answer.headers["content-length"]) == (kind, str(len(content)))
+    (files / "code.py").unlink()
+    (files / "code.py").mkdir()
+    descriptors = len(list(Path("/dev/fd").iterdir()))
+    for _ in range(3):
+        answer = client.get(ORIGINAL, params={"uri": str(files / "code.py")})
+        assert (answer.status_code, answer.json()["slug"]) == (404, "no-original")
+    assert len(list(Path("/dev/fd").iterdir())) == descriptors
 
 
 def test_other_machines_need_a_token_for_originals(papers: Path) -> None:
