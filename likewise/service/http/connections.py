@@ -13,7 +13,8 @@ HEADERS_DEADLINE_S = 10.0
 """Maximum seconds in which a client must send the headers of its next request. Bodies have a deadline in guard.py."""
 
 READ_DEADLINE_S = 30.0
-"""Maximum seconds in which a client must read some of its answer."""
+MIN_READ_BYTES = 1 << 18
+"""Minimum bytes of its answer that a client must read in READ_DEADLINE_S."""
 
 
 class _JoiningConnection(h11.Connection):
@@ -84,13 +85,13 @@ class TimedProtocol(H11Protocol):
             self._stop_read_timer()
 
     def _watch_reading(self, unread: int | None) -> None:
-        """End the connection when a client has read nothing for READ_DEADLINE_S: closing would wait for it to read.
+        """End the connection when a client has not read MIN_READ_BYTES in READ_DEADLINE_S: closing would wait for it.
 
         Args:
             unread: bytes that were unread when the timer began; None begins it.
         """
         left = self.transport.get_write_buffer_size()
-        if unread is not None and left >= unread:
+        if unread is not None and left > unread - MIN_READ_BYTES:
             self.transport.abort()
         else:
             self._stop_read_timer()

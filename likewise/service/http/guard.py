@@ -95,12 +95,13 @@ class Guard:
         self._app, self._rules = app, rules
         self._requests = 0
         self._buffered = 0
+        self._answered = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        send = _with_headers(send)
+        send = self._counted(scope, receive, _with_headers(send))
         taken = 0
         self._requests += 1
         try:
@@ -118,6 +119,42 @@ class Guard:
         finally:
             self._requests -= 1
             self._buffered -= taken
+
+    def _counted(self, scope: Scope, receive: Receive, send: Send) -> Send:
+        """Send answers in pieces, each when the client has read most of the piece before. Count the bytes of an answer
+        until its last piece is sent, and refuse a large answer for which there is no room.
+
+        An answer that comes in several messages is refused by its first one alone, because these messages are small.
+        """
+        start: Message | None = None
+        is_refused = False
+
+        async def sent(message: Message) -> None:
+            nonlocal start, is_refused
+            if message["type"] == "http.response.start":
+                start = message
+                return
+            body, size = message.get("body", b""), len(message.get("body", b""))
+            if start is not None:
+                is_refused = size > limits.PIECE_BYTES and self._answered + size > limits.MAX_ANSWERED_BYTES
+                if is_refused:
+                    problem = Problem(503, "full", "too many large answers are being read: try again in a second")
+                    await problem.response(scope["path"])(scope, receive, send)
+                else:
+                    await send(start)
+                start = None
+            if is_refused:
+                return
+            self._answered += size
+            try:
+                for begin in range(0, max(size, 1), limits.PIECE_BYTES):
+                    end = begin + limits.PIECE_BYTES
+                    more = end < size or message.get("more_body", False)
+                    await send({**message, "body": body[begin:end], "more_body": more})
+            finally:
+                self._answered -= size
+
+        return sent
 
     def _check(self, scope: Scope) -> None:
         headers = Headers(scope=scope)

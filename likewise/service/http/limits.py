@@ -39,6 +39,10 @@ MAX_TEXTS_CHARACTERS = 1_000_000
 character."""
 MAX_BUFFERED_BYTES = 256 << 20
 """Maximum bytes of the bodies of all requests in memory at the same time."""
+MAX_ANSWERED_BYTES = 256 << 20
+"""Maximum bytes of the large answers that clients have not read yet, all together."""
+PIECE_BYTES = 1 << 18
+"""Number of bytes of an answer that are given to the connection together. A smaller answer is always sent."""
 MAX_HEADERS = 100
 MAX_REQUESTS = 512
 """Maximum requests that are read or wait at the same time. A further request is answered with 503."""

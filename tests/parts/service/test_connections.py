@@ -14,6 +14,7 @@ import uvicorn
 
 from likewise.service.http import connections
 from likewise.service.http.connections import TimedProtocol
+from likewise.service.http.guard import Guard, Rules
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
@@ -110,6 +111,35 @@ def test_an_answer_arrives_with_its_head_in_one_piece() -> None:
         assert received.endswith(b"\r\n\r\nok")
         connection.sendall(REQUEST.replace(b"GET", b"HEAD"))
         assert connection.recv(1000).endswith(b"\r\n\r\n")
+
+
+def test_answers_that_nobody_reads_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    large = b"x" * (24 << 20)  # more than the buffers of both sides hold
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        body = large if scope["path"] == "/large" else b"small"
+        headers = [(b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    def received(connection: socket.socket) -> bytes:
+        with connection:
+            return b"".join(iter(lambda: connection.recv(1 << 20), b""))
+
+    monkeypatch.setattr("likewise.service.http.limits.MAX_ANSWERED_BYTES", 40 << 20)
+    closing = REQUEST.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+    ask = closing.replace(b"GET /", b"GET /large")
+    with served(Guard(answer, Rules())) as port:
+        with connect(port, ask) as unread:
+            assert unread.recv(15) == b"HTTP/1.1 200 OK"
+            refused = received(connect(port, ask))
+            assert refused.startswith(b"HTTP/1.1 503")
+            assert b"too many large answers are being read" in refused
+            assert received(connect(port, closing)).endswith(b"\r\n\r\nsmall")
+        whole = b""
+        while not whole.startswith(b"HTTP/1.1 200"):  # until the server has seen that the first client left
+            whole = received(connect(port, ask))
+        assert whole.endswith(b"\r\n\r\n" + large)
 
 
 @pytest.mark.slow
