@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -37,7 +37,6 @@ def snippet(
     width: int = WIDTH,
     *,
     stem: Callable[[str], Hashable] = str.casefold,
-    headings: Collection[str] = (),
     sentence: str = "",
 ) -> Snippet:
     """Return the window of `width` characters with the most different words of the question.
@@ -47,10 +46,9 @@ def snippet(
     Args:
         query_words: the words to look for, spelled as in the passage.
         stem: words with the same stem count once, as a plural and its singular do.
-        headings: lines to leave out at the beginning of the passage, because they are shown above it.
         sentence: a sentence of the passage that the window must show, whatever words it has.
     """
-    flat = _on_one_line(_ADORNMENT.sub("", _without_headings(passage, headings)))
+    flat = _on_one_line(_ADORNMENT.sub("", passage))
     words = [(match.start(), match.end()) for match in _WORD.finditer(flat)]
     matches = [(match.start(), match.end(), match[0]) for match in _any_of(query_words).finditer(flat)]
     begin = _beginning(flat, matches, width, stem, _on_one_line(sentence)) if len(flat) > width else 0
@@ -93,22 +91,6 @@ def _beginning(
 def _count(stems: Sequence[tuple[int, int, Hashable]], first: int, last: int) -> int:
     """Return how many different stems are in a part of the text."""
     return len({stem for start, end, stem in stems if first <= start and end <= last})
-
-
-def _without_headings(passage: str, headings: Collection[str]) -> str:
-    """Return the passage without these headings and their adornments at its beginning. A passage of a heading alone
-    stays."""
-    names = {_as_heading(heading) for heading in headings} - {""}
-    lines = passage.splitlines(keepends=True)
-    first = 0
-    while first < len(lines) and (not (name := _as_heading(lines[first])) or name in names):
-        first += 1
-    return "".join(lines[first:]) if 0 < first < len(lines) else passage
-
-
-def _as_heading(line: str) -> str:
-    """Return a line in the form in which headings are compared: letters and digits in one case."""
-    return "".join(character for character in line.casefold() if character.isalnum())
 
 
 def _any_of(words: Iterable[str]) -> re.Pattern[str]:

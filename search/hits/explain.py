@@ -14,20 +14,22 @@ from indexer.passages.cut import visible_parts
 from indexer.passages.sentences import sentence_ends
 from indexer.records import Vector
 from search.hits.hits import Hit
+from search.hits.shown import letters_of
 
 
 def add_sentences(hits: Sequence[Hit], encoder: Encoder, question: Vector) -> list[Hit]:
     """Return the hits with `why["sentence"]`: the sentence nearest to the question, with its offsets and cosine.
 
-    All sentences of all hits are embedded together, without targets and comments. A hit without a readable sentence
-    gets None.
+    All sentences of all hits are embedded together, without targets and comments. None of them is the
+    title, nor in what a hit does not show. A hit without a readable sentence gets None.
 
     Args:
         question: unit vector (dimensions,).
     """
     spans, texts = [], []
     for hit in hits:
-        of_hit = sentences(hit.text)
+        shown = [(at + start, at + end) for at, last in hit.shown for start, end in sentences(hit.text[at:last])]
+        of_hit = [(start, end) for start, end in shown if letters_of(hit.text[start:end]) != letters_of(hit.title)]
         spans += [(hit, start, end) for start, end in of_hit]
         texts += visible_parts(hit.text, hit.format, of_hit)
     readable = [number for number, offsets in enumerate(encoder.offsets(texts)) if len(offsets)]

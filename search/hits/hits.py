@@ -10,6 +10,7 @@ from typing import Any, overload
 
 from indexer.settings import RecordedSource
 from indexer.stores.port import Passage
+from search.hits.shown import shown_ranges
 
 MAX_LISTED = 100
 """Maximum uris that a hit lists of its family."""
@@ -87,6 +88,11 @@ class Hit:
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_why": self.why, "_gone": self.gone}
+
+    @property
+    def shown(self) -> list[tuple[int, int]]:
+        """The ranges of `text`, in code points, that do not say again what title, heading and metadata say."""
+        return shown_ranges(self.text, self.format, self.title or self.uri, self.heading)
 
     @classmethod
     def from_passage(

@@ -390,7 +390,7 @@ class Service:
 
         def listed(served: ServedIndex) -> dict[str, Any]:
             where = self._within(served, body, filter_tree(body.where, FROM_CLIENTS))
-            listed = served.searcher.beginnings(body.k, where, body.sort).as_json()
+            listed = served.searcher.beginnings(body.k, where, body.sort).as_json(requests.ASKED_MEMBERS)
             return {"matched": listed["matched"], "hits": listed["hits"]}
 
         return JSONResponse(await self._ask(request, listed))

@@ -21,6 +21,7 @@ from indexer.stores.port import FieldValues
 from likewise.map.regions import nearest_middle
 from likewise.service.http.problems import Problem
 from likewise.service.served import ServedIndex
+from search.hits.shown import shown_ranges
 from search.searcher import Map
 
 COLOURS = 11
@@ -159,7 +160,9 @@ def _outlined(drawn: Map) -> list[dict[str, Any]]:
 
 
 def _card(document: Document) -> dict[str, str]:
-    text = " ".join(document.text[: 2 * CARD_CHARACTERS].split())[:CARD_CHARACTERS]
+    beginning = document.text[: 4 * CARD_CHARACTERS]
+    shown = shown_ranges(beginning, document.format, document.title or document.uri)
+    text = " ".join("".join(beginning[start:end] for start, end in shown).split())[:CARD_CHARACTERS]
     return {"uri": document.uri, "title": document.title, "text": text}
 
 

@@ -62,6 +62,10 @@ Area = Annotated[
 ]
 
 
+ASKED_MEMBERS = (*HIT_MEMBERS, "shown")
+"""The members of a hit that a request may ask for."""
+
+
 class WithArea(_Body):
     """A request that may be limited to an area of the map."""
 
@@ -82,8 +86,10 @@ class _RankingRequest(_Body):
     passages: bool = Field(False, description="Rank passages instead of documents.")
     exact: bool = Field(False, description="Compare with every vector.")
     min_score: FiniteFloat | None = Field(None, description="Leave out hits with a lower score.")
-    fields: Annotated[list[Literal[HIT_MEMBERS]], Field(min_length=1)] | None = Field(  # type: ignore[valid-type]
-        None, description="The members of each hit to return; all without it."
+    fields: Annotated[list[Literal[ASKED_MEMBERS]], Field(min_length=1)] | None = Field(  # type: ignore[valid-type]
+        None,
+        description="The members of each hit to return; all without it, but shown: the ranges [start, end] of text "
+        "that do not say again what title, heading and metadata say.",
     )
     why: bool = Field(True, description="Return the reasons for each score. Marking words takes time.")
 
@@ -91,7 +97,7 @@ class _RankingRequest(_Body):
     def members(self) -> tuple[str, ...]:
         """The members of each hit to return, in the order of `Hit`."""
         asked = HIT_MEMBERS if self.fields is None else self.fields
-        return tuple(name for name in HIT_MEMBERS if name in asked and (self.why or name != "why"))
+        return tuple(name for name in ASKED_MEMBERS if name in asked and (self.why or name != "why"))
 
     @model_validator(mode="after")
     def _agrees(self) -> Self:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -191,13 +192,37 @@ def _part_of(hit: Hit, stem: Callable[[str], Hashable], width: int | None = None
     why = hit.why or {}
     sentence = why.get("sentence")
     return snippet(
-        visible_text(hit.text, hit.format),
+        _with_cells(visible_text("".join(hit.text[start:end] for start, end in hit.shown), hit.format), hit),
         (word["text"] for word in why.get("words", ())),
         width or WIDTH,
         stem=stem,
-        headings=(hit.title, hit.heading, *hit.heading.split(" > ")),
         sentence=visible_text(sentence["text"], hit.format) if sentence else "",
     )
+
+
+def _with_cells(text: str, hit: Hit) -> str:
+    """Return a passage with marks between the members of a record, and between the cells and rows of a table."""
+    from indexer.records import RECORD_FORMATS
+
+    if hit.line is not None:
+        return text
+    lines = text.splitlines()
+    if hit.format in RECORD_FORMATS and all(": " in line for line in lines):
+        return " · ".join(lines)
+    if hit.heading.lower().endswith((".csv", ".tsv")):  # attached to a mail
+        text = "\n\n".join(map(_with_tabs, text.split("\n\n")))
+    return re.sub(r"(\t.*)\n(?=.*\t)", r"\1 / ", text).replace("\t", " | ")
+
+
+def _with_tabs(paragraph: str) -> str:
+    """Return the lines of a table with tabs between the cells. Another paragraph is not changed."""
+    import csv
+
+    lines = paragraph.splitlines()
+    delimiter = max(",;\t", key=paragraph.count)
+    if len(lines) < 2 or not all(delimiter in line for line in lines):
+        return paragraph
+    return "\n".join("\t".join(row) for row in csv.reader(lines, delimiter=delimiter))
 
 
 def _reasons_if(hit: Hit, presentation: Presentation) -> Iterable[tuple[str, str]]:
@@ -240,7 +265,7 @@ def place(hit: Hit) -> str:
     if _is_record(hit):
         return f"{_of_index(hit)}{shown(hit.uri)} {_place_in_file(hit)}"
     where = f"{_of_index(hit)}{shown(hit.uri)}{_position(hit)}"
-    return f"{where}  {hit.heading}" if hit.heading else where
+    return f"{where}  {heading}" if (heading := _heading(hit)) else where
 
 
 def _of_index(hit: Hit) -> str:
@@ -251,7 +276,7 @@ def _of_index(hit: Hit) -> str:
 def _place_in_file(hit: Hit) -> str:
     """Return the file of a record, with the position and the heading of the passage."""
     where = f"in {shown(hit.path or '')}{_position(hit)}"
-    return f"{where}  {hit.heading}" if hit.heading else where
+    return f"{where}  {heading}" if (heading := _heading(hit)) else where
 
 
 def _is_record(hit: Hit) -> bool:
@@ -273,12 +298,15 @@ def _position(hit: Hit) -> str:
 
 
 def _below(hit: Hit) -> str:
-    """Return the file of a record, and the headings above the passage that are not the title."""
-    headings = hit.heading.split(" > ") if hit.heading else []
-    if headings and headings[0] == hit.title:
-        del headings[0]
+    """Return the file of a record, and the headings above the passage."""
     parts = [f"in {short_path(hit.path or '')}"] if _is_record(hit) else []
-    return "  ".join([*parts, " > ".join(headings)] if headings else parts)
+    return "  ".join(filter(None, [*parts, _heading(hit)]))
+
+
+def _heading(hit: Hit) -> str:
+    """Return the headings above the passage that are not the title."""
+    first, _, rest = hit.heading.partition(" > ")
+    return rest if first == hit.title else hit.heading
 
 
 def _is_named_by(hit: Hit) -> bool:

@@ -228,6 +228,20 @@ def test_the_nearest_sentence_is_found_on_request(collection: Path, encoder: Any
         assert "sentence" not in searcher.search("moomig flokle", 1, where='uri = "s"')[0].why
 
 
+@pytest.mark.usefixtures("in_memory")
+def test_the_title_is_not_the_nearest_sentence(tmp_path: Path, encoder: Any) -> None:
+    with Index.create(tmp_path / "x.index", encoder) as index:
+        index.add(
+            [
+                Document("a", "A river bank.\n\nIt is wet. A river bank!", "A river bank"),
+                Document("b", "A bank", "A bank"),
+            ]
+        )
+    with Searcher(tmp_path / "x.index") as searcher:
+        sentences = {hit.uri: hit.why["sentence"] for hit in searcher.search("river bank", explain=True)}
+    assert (sentences["a"]["text"], sentences["a"]["start"], sentences["b"]) == ("It is wet.", 15, None)
+
+
 def test_the_shell_explains(folder: Path, likewise: Callable[..., Any]) -> None:
     said = likewise("search", folder, "bankle rivmig", "-k", "1", "--mode", "hybrid", "--explain").succeeded()
     assert " from cosine " in said.out

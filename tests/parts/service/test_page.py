@@ -22,6 +22,7 @@ from parts.map.drawn_maps import keep
 from starlette.testclient import TestClient
 
 from indexer import Document, Index
+from indexer.records import Section
 from likewise.map.file import Map
 from likewise.map.regions import Region
 from likewise.service import create_app
@@ -998,6 +999,45 @@ def test_records_are_called_by_their_uris_and_times_of_one_day_are_no_filter(
         tab.page.get_by_label("Index").select_option("empty")
         expect(tab.page.locator("#about .size")).to_have_text("There are no documents in this index yet.")
         expect(tab.page.get_by_label("Sort")).to_be_hidden()
+        tab.page.goto("about:blank")
+
+
+@in_browser
+def test_a_hit_says_nothing_twice(open_tab: Callable[..., Tab], tmp_path: Path, module_encoder: Any) -> None:
+    mail = {
+        "from": "Ada <ada@example.org>",
+        "thread": "m1@example.org",
+        "author": "(anonymous)",
+        "tags": ["new", "old"],
+    }
+    header = "From: Ada <ada@example.org>\nDate: Fri, 1 Mar 2024 09:12:00 +0100\n\n"
+    row = {"name": "wall lamp", "price": 5, "metadata": {"title": "x"}}
+    table = 'lamp,"price, net"\nlight lamp,5\n'
+    with Index.create(tmp_path / "mixed.index", model=module_encoder) as index:
+        index.add(
+            [
+                Document("m", f"{header}Bulbs, please.", "Bulbs", mail, format="mbox"),
+                Document("t", table, "Offer", format="eml", sections=(Section(0, "offer.csv"),)),
+                Document("P1", "id: P1\nname: wall lamp\nprice: 5.0", "", row, format="csv"),
+                Document("n", "# The 🦉 owl\n\nIt hoots at night.", "The 🦉 owl", format="markdown"),
+            ]
+        )
+    with serving_here(create_app({"mixed": str(tmp_path / "mixed.index")})) as port:
+        tab = open_tab(Site(port, {}))
+        tab.go("?q=wall+owl")
+        hits = tab.page.locator("#hits > li")
+        for title, passage, values in (
+            ("Bulbs", ["Bulbs, please."], ["from Ada <ada@example.org>", "tags new", "tags old"]),
+            ("Offer", ["lampprice, netlight lamp5"], []),
+            ("P1", ["name: wall lamp", "price: 5.0"], ["metadata.metadata.title x"]),
+            ("The 🦉 owl", ["It hoots at night."], []),
+        ):
+            hit = hits.filter(has=tab.page.get_by_role("link", name=title, exact=True))
+            expect(hit.locator(".passage > *")).to_have_text(passage)
+            expect(hit.locator(".values li")).to_have_text(values)
+        expect(hits.locator(".passage td").first).to_have_text("lamp")
+        expect(hits.locator(".passage mark")).to_have_text(["wall"])
+        expect(hits.locator(".values .name")).to_have_text(["metadata.metadata.title", "from", "tags"])
         tab.page.goto("about:blank")
 
 

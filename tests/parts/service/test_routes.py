@@ -127,6 +127,8 @@ def test_a_search_returns_the_members_of_hits_that_it_is_asked_for(
     assert without_why == everything
     some = client.post(SEARCH, json=asked | {"fields": ["score", "uri", "metadata"]}).json()
     assert some["hits"] == [{name: everything["hits"][0][name] for name in ("uri", "score", "metadata")}]
+    shown = client.post(SEARCH, json=asked | {"fields": ["shown", "start"]}).json()["hits"]
+    assert shown == [{"start": 0, "shown": [[0, len(everything["hits"][0]["text"])]]}]
     assert {**some, "hits": []} == {**everything, "hits": []}
     assert len(marked) == 1  # nobody has asked for the marks
 

@@ -139,7 +139,7 @@ def test_files_are_named_by_path_and_line(
     (tmp_path / "notes" / "sky.md").write_text("# The sky\n\n" + "cloud " * 40 + "\n\n## Night\n\nstar " + "moon " * 40)
     assert likewise("index", "y.index", "notes").code == 0
     said = likewise("search", "y.index", "moon", "-k", 1)
-    assert said.out.splitlines()[1] == "    notes/sky.md:5  The sky > Night"
+    assert said.out.splitlines()[1] == "    notes/sky.md:5  Night"
     hit = likewise("search", "y.index", "moon", "--json").json["hits"][0]
     assert (hit["uri"], hit["line"]) == (str(tmp_path / "notes" / "sky.md"), 5)
     text = (tmp_path / "notes" / "sky.md").read_text()

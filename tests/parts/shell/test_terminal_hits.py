@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
 from unicodedata import combining, east_asian_width
@@ -65,6 +66,23 @@ def test_lines_are_broken_at_words_and_each_address_is_written_once(
     screen(140)
     assert "    The moon pulls the water of the sea, twice a day and at full moon the most.\n" in likewise(
         "search", "moon", "water", "-k", 1).out  # fmt: skip
+
+
+def test_a_row_and_an_attached_table_are_shown_as_such_and_the_header_of_a_mail_is_not(
+    likewise: Callable[..., Any], folder: Path
+) -> None:
+    mail = EmailMessage()
+    mail["From"], mail["To"], mail["Subject"] = "ada@example.org", "bo@example.org", "Lamps"
+    mail.set_content("Please buy some bulbs, now.")
+    mail.add_attachment('lamp,"price, net"\nbright lamp,5\n', subtype="csv", filename="lamps.csv")
+    (folder / "notes" / "lamps.eml").write_bytes(bytes(mail))
+    (folder / "notes" / "shelf.csv").write_text("id,name,colour\nS1,oak shelf,brown\n")
+    assert likewise("index", "notes").code == 0
+    for question, shown in (
+        ("bulbs", "Please buy some bulbs, now. lamp | price, net / bright lamp | 5"),
+        ("oak", "name: oak shelf · colour: brown"),
+    ):
+        assert likewise("search", question, "-k", 1, "--passages").out.splitlines()[2:] == [f"    {shown}", ""]
 
 
 def test_a_heading_is_not_repeated(likewise: Callable[..., Any], folder: Path, screen: Callable[..., None]) -> None:
@@ -186,13 +204,6 @@ def test_the_window_counts_a_plural_and_its_singular_once() -> None:
 
     assert snippet(far, words, 120, stem=stem).text.startswith("… Bread goes stale on the table.")
     assert snippet(far, [], 120, sentence="Bread goes  stale on the table.").text.startswith("… Bread goes stale")
-
-
-def test_headings_at_the_beginning_of_a_passage_are_left_out() -> None:
-    assert snippet("# The *sky*\n\n## Night\n\nNight falls", [], headings=["The sky", "Night"]).text == "Night falls"
-    assert snippet("Night\n=====\nstars", [], headings=["Night"]).text == "stars"
-    assert snippet("Night", [], headings=["Night"]).text == "Night"
-    assert snippet("Nights are long", [], headings=["Night"]).text == "Nights are long"
 
 
 PRINTABLE = st.text(max_size=300).map(lambda text: " ".join(printable(text).split()))

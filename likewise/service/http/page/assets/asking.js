@@ -10,7 +10,7 @@ const SENTENCES_PAUSE_MS = 200; // embedding every sentence of the hits must not
 
 /** What the page shows of a hit, and of a hit that is compared with. */
 const COMPARED = ["uri", "index", "title", "start", "end", "page", "line", "heading", "path"];
-const SHOWN = [...COMPARED, "text", "format", "score", "metadata", "why", "family", "family_size", "family_indexes"];
+const SHOWN = [...COMPARED, "text", "shown", "format", "score", "metadata", "why", "family", "family_size", "family_indexes"];
 
 /** Return the filter for documents of a file or with an id that is named as a question is; null for other questions. */
 function named(question) {

@@ -6,10 +6,10 @@ const FEW_NUMBERS = 8; // of fewer different numbers each is a value to tick
 const LEAST_SHARE = 1 / 20; // of the documents that have a field
 const FIRST = ["format", "path"];
 
-const MEASURES = /(^|[._-])(size|bytes|hash|sha\d*|md5|crc\d*|checksum|digest|etag|uuid|guid)([._-]|$)/i;
+const MEASURES = /(^|[._-])(size|bytes|hash|sha\d*|md5|crc\d*|checksum|digest|etag|uuid|guid)([._-]|$)|^thread$/i;
 const HASH = /^(?=.*\d)[0-9a-f-]{16,}$/i;
 
-/** Return whether a field measures a document itself, which nobody asks for. */
+/** Return whether a field measures or names a document itself, which nobody asks for. */
 export const isMeasure = (name) => MEASURES.test(name);
 
 /** Return the range of a field with more numbers or dates than are ticked one by one; null for other fields. */

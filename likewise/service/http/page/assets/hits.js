@@ -3,7 +3,7 @@
 import { lastPart } from "./conditions.js";
 import { button, element, langOf, linkOrText, linkTo } from "./element.js";
 import { isMeasure, nameOf } from "./groups.js";
-import { blocksOf } from "./markup.js";
+import { blocksOf, markOf } from "./markup.js";
 import { offsetsOf, windowOf } from "./marks.js";
 import { counted, decimal, shownValue } from "./sentences.js";
 
@@ -94,14 +94,18 @@ function drawHit(hit, rank, hits, values, actions, opened) {
 /** Draw the part of a passage that fits the question best. */
 function drawPassage(into, hit) {
   const convert = offsetsOf(hit.text);
-  const local = (part) => ({ start: convert(part.start - hit.start), end: convert(part.end - hit.start) });
-  const words = (hit.why?.words ?? []).map(local);
+  const from = convert(hit.shown[0][0]); // what is left out before it is shown above
+  const text = hit.text.slice(from);
+  const local = (part) => ({ start: convert(part.start - hit.start) - from, end: convert(part.end - hit.start) - from });
+  const hidden = hit.shown.slice(1).map(([start], at) => local({ start: hit.start + hit.shown[at][1], end: hit.start + start }));
+  const words = (hit.why?.words ?? []).map(local).filter(({ start }) => start >= 0);
   const sentence = hit.why?.sentence ? local(hit.why.sentence) : null;
-  const [start, end] = windowOf(hit.text, words, sentence);
-  const blocks = blocksOf(hit.text, hit.format, start, end, words, sentence);
+  const mark = markOf(text, hit.heading);
+  const [start, end] = windowOf(text, words, sentence, mark !== "\t" || text.includes(mark));
+  const blocks = blocksOf(text, hit.format, start, end, words, sentence, hidden, mark);
   blocks.forEach((block) => { block.dir = "auto"; });
   if (start > 0) blocks[0]?.prepend("… ");
-  if (end < hit.text.trimEnd().length) blocks.at(-1)?.append(" …");
+  if (end < text.trimEnd().length) blocks.at(-1)?.append(" …");
   into.replaceChildren(...blocks);
   return into;
 }
@@ -114,16 +118,17 @@ function valuesOf(hits, order) {
   for (const pair of every.flatMap((values) => [...new Set(values.map((value) => JSON.stringify(value)))])) many.set(pair, (many.get(pair) ?? 0) + 1);
   const place = (name) => (order.indexOf(name) + order.length + 1) % (order.length + 1);
   const isLong = (value) => String(value).length > LONG_VALUE;
-  return every.map((values, at) => values.filter((value) => !isMeasure(value[0]) && value[1] !== hits[at].title && (hits.length < 3 || many.get(JSON.stringify(value)) < hits.length))
+  const isSaid = ([name, value], { title, text }) => value === title || value === "(anonymous)" || `\n${text}`.includes(`\n${name.replace(/^metadata\./, "")}: `);
+  return every.map((values, at) => values.filter((value) => !isMeasure(value[0]) && !isSaid(value, hits[at]) && (hits.length < 3 || many.get(JSON.stringify(value)) < hits.length))
     .sort((one, other) => place(one[0]) - place(other[0]) || isLong(one[1]) - isLong(other[1])).slice(0, SHOWN_VALUES));
 }
 
 /** Return the metadata of a hit as keys and values. A click on a value adds it to the filters. */
 function drawMetadata(values, pick) {
   if (!values.length) return null;
-  return element("ul", { className: "values", aria: { label: "Fields" } }, ...values.map(([name, value]) => {
+  return element("ul", { className: "values", aria: { label: "Fields" } }, ...values.map(([name, value], at) => {
     const text = shownValue(value);
-    const label = element("span", { className: "name" }, nameOf(name));
+    const label = element("span", { className: name === values[at - 1]?.[0] ? "hidden-label" : "name" }, nameOf(name));
     const link = typeof value === "string" ? linkOrText(text) : null;
     if (link instanceof HTMLElement) return element("li", { dir: "auto" }, label, " ", link);
     if (text.length > LONG_VALUE) return element("li", { title: text, dir: "auto" }, label, ` ${text.slice(0, LONG_VALUE)}…`);

@@ -10,8 +10,8 @@ export function offsetsOf(text) {
 
 const WIDTH = 420;
 
-/** Return the window of a passage to show: around its best sentence, or else where most words of the question are. */
-export function windowOf(text, words, sentence) {
+/** Return the window of a passage to show: around its best sentence, or else where most words of the question are; of a table whole rows. */
+export function windowOf(text, words, sentence, isTable) {
   if (text.length <= WIDTH * 1.3) return [0, text.length];
   let start = 0;
   if (sentence) {
@@ -22,6 +22,7 @@ export function windowOf(text, words, sentence) {
   }
   start = Math.max(0, Math.min(start, text.length - WIDTH));
   const end = Math.min(text.length, start + WIDTH);
+  if (isTable) return [text.lastIndexOf("\n", start) + 1, end + text.slice(end).search(/\n|$/)];
   // To the borders of words, unless one is longer than what is shown.
   const from = start === 0 ? 0 : (text.slice(start, start + 40).search(/\s/) + 1 || 0) + start;
   const last = end === text.length ? 0 : text.slice(end - 40, end).search(/\s\S*$/);

@@ -30,8 +30,16 @@ const EMPTY_LINES = /\n[ \t]*\n\s*/g;
 const HEADING = { markdown: /^#{1,6}[ \t].*$/, rst: /^.+\n[ \t]*([=\-~^"'#*+.])\1{2,}\s*$/ };
 const ITEM = /^[ \t]*(?:[-*+•]|\d{1,3}[.)]|\|)[ \t]/;
 /** Formats that are code from the first to the last character have no name in this list. */
-const PROSE = new Set(["text", "markdown", "rst", "html", "pdf", "docx", "pptx", "epub", "eml", "mbox", "odt", "odp", "rtf",
-  "xml", "json", "jsonl", "csv", "tsv", "org", "asciidoc", "ipynb"]);
+const PROSE = new Set(["text", "markdown", "rst", "html", "pdf", "docx", "pptx", "epub", "eml", "mbox", "maildir", "odt", "odp", "ods",
+  "xlsx", "rtf", "xml", "json", "jsonl", "csv", "tsv", "org", "asciidoc", "ipynb"]);
+/** Return whether a text is lines of "name: value", as those of a record. */
+const isRecord = (text, format) => ["json", "jsonl", "csv", "tsv"].includes(format) && text.trim().split("\n").every((line) => line.includes(": "));
+
+/** Return whether lines are rows of a table: all of them between commas, which prose has too, or some of them between tabs. */
+const isRows = (lines, mark) => lines.filter((line) => line.trim().includes(mark)).length > (mark === "\t" ? 1 : Math.max(1, lines.length - 1));
+
+/** Return what stands between the cells of a table: of one that is attached to a mail, commas or semicolons. */
+export const markOf = (text, heading) => (!/\.csv$/i.test(heading) ? "\t" : text.split(";").length > text.split(",").length ? ";" : ",");
 for (const marks of [HIDDEN, INLINE_CODE, CODE_BLOCKS]) marks.ipynb = marks.markdown;
 
 export const isProse = (format) => !format || PROSE.has(format);
@@ -66,7 +74,7 @@ function looksOf(text, format) {
 
 /** Return the paragraphs and blocks of code of `text[start:end]`. */
 function partsOf(text, start, end, blocks, format) {
-  const gaps = isMarkedUp(format) ? GAP : EMPTY_LINES;
+  const gaps = isMarkedUp(format) ? GAP : isRecord(text, format) ? /\n/g : EMPTY_LINES;
   const parts = [];
   const paragraphs = (from, to) => {
     let at = from;
@@ -90,21 +98,35 @@ function partsOf(text, start, end, blocks, format) {
   return parts.filter((part) => text.slice(part.start, part.end).trim());
 }
 
-/** Return the elements for a part of a text, with words and a sentence ({start, end} each) marked. */
-export function blocksOf(text, format, start, end, words, sentence) {
+/** Return the elements for a part of a text, with words and a sentence ({start, end} each) marked, and without what is `hidden`. */
+export function blocksOf(text, format, start, end, words, sentence, hidden = [], mark = "\t") {
   if (!isProse(format)) return [drawPart(text, { start, end, isCode: true }, [], words, sentence)];
   const { blocks, ranges } = looksOf(text, format);
+  ranges.push(...hidden.map((range) => ({ ...range, kind: "hidden" })));
+  const cells = mark === "\t" ? /(?:^|\t)([^\t]*)/g : new RegExp(`(?:^|${mark})("(?:[^"]|"")*"|[^${mark}]*)`, "g");
+  const isRow = isRecord(text, format); // its nearest sentence is all of it
   return partsOf(text, start, end, blocks, format).map((part) => {
     const source = text.slice(part.start, part.end);
-    const block = drawPart(text, part, ranges, words, sentence);
+    const isTable = !part.isCode && !isMarkedUp(format) && isRows(source.trim().split("\n"), mark);
+    const block = isTable ? drawTable(text, part, cells, ranges, words) : drawPart(text, part, ranges, words, isRow ? null : sentence);
     if (!part.isCode && HEADING[format]?.test(source)) block.className = "heading";
     else if (!part.isCode && isMarkedUp(format) && ITEM.test(source)) block.className = "item";
+    else if (isRow) block.className = "member";
     return block;
   }).filter((block) => block.textContent.trim());
 }
 
-function drawPart(text, { start, end, isCode = false }, ranges, words, sentence) {
-  const block = element(isCode ? "pre" : "p");
+/** Draw lines as the rows of a table; `cells` finds the cells of a line, with the comma or tab before each. */
+function drawTable(text, { start, end }, cells, ranges, words) {
+  return element("table", {}, ...[...text.slice(start, end).matchAll(/.+/g)].map((line) => element("tr", {}, ...[...line[0].matchAll(cells)].map((cell) => {
+    const last = start + line.index + cell.index + cell[0].length;
+    const quotes = /^".*"$/.test(cell[1]) ? 1 : 0;
+    return drawPart(text, { start: last - cell[1].length + quotes, end: last - quotes, tag: "td" }, ranges, words, null);
+  }))));
+}
+
+function drawPart(text, { start, end, isCode = false, tag = isCode ? "pre" : "p" }, ranges, words, sentence) {
+  const block = element(tag);
   const within = [...ranges, ...words.map((word) => ({ ...word, kind: "word" }))].filter((range) => range.end > start && range.start < end);
   const borders = [...within, ...(sentence ? [sentence] : [])].flatMap((range) => [range.start, range.end]);
   const cuts = [...new Set([start, end, ...borders.filter((at) => at > start && at < end)])].sort((one, other) => one - other);
