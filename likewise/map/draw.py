@@ -54,7 +54,8 @@ def _require_enough(address: str, documents: int) -> None:
 
 
 def redraw_if_outdated(store: Store, listener: Listener = SILENT) -> list[str]:
-    """Draw an existing map again if a quarter of the documents has come or gone since, and return notes."""
+    """Draw an existing map again if a quarter of the documents has come or gone since, or if its names are of another
+    version, and return notes."""
     with store.snapshot() as snapshot:
         record = snapshot.settings.map
     if record is None or (drawn := read_map(store.derived(), record)) is None:

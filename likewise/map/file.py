@@ -22,6 +22,8 @@ from likewise.map.projection import Places
 from likewise.map.regions import Region
 
 NAME = "map.safetensors"
+NAMES_VERSION = 2
+"""Version of the rules that name regions. A map with names of another version is outdated."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +34,13 @@ class Map:
         uris: the document of each place.
         places: (documents, 2).
         regions: named regions.
+        names_version: the rules that named the regions.
     """
 
     uris: tuple[str, ...]
     places: Places
     regions: tuple[Region, ...]
+    names_version: int = NAMES_VERSION
 
 
 def write_map(folder: Path, drawn: Map) -> MapRecord:
@@ -52,7 +56,8 @@ def write_map(folder: Path, drawn: Map) -> MapRecord:
         "places": np.ascontiguousarray(drawn.places, np.float32),
         "uris": np.frombuffer(names, np.uint8),
     }
-    content = save(tensors, {"regions": json.dumps([asdict(region) for region in drawn.regions])})
+    regions = json.dumps([asdict(region) for region in drawn.regions])
+    content = save(tensors, {"regions": regions, "names": str(drawn.names_version)})
     temporary = folder / f"{NAME}.new"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -83,13 +88,15 @@ def read_map(folder: Path, record: MapRecord | None) -> Map | None:
     try:
         tensors = load(content)
         with safe_open(folder / NAME, "numpy") as file:
-            regions = json.loads(file.metadata()["regions"])
+            metadata = file.metadata()
+            regions = json.loads(metadata["regions"])
     except (SafetensorError, KeyError, ValueError):
         return None
     return Map(
         tuple(json.loads(tensors["uris"].tobytes())),
         tensors["places"],
         tuple(Region(**{**region, "terms": tuple(region["terms"])}) for region in regions),
+        int(metadata.get("names", 1)),
     )
 
 
@@ -101,6 +108,6 @@ def damage_of_map(folder: Path, record: MapRecord | None) -> str:
 
 
 def outdated(record: MapRecord, uris: Sequence[str], drawn: Map) -> bool:
-    """Return whether a quarter of the documents has come or gone since the map was drawn."""
+    """Return whether a quarter of the documents has come or gone since the map was drawn, or its names are old."""
     changed = len(set(drawn.uris).symmetric_difference(uris))
-    return 4 * changed >= max(1, record.documents)
+    return drawn.names_version != NAMES_VERSION or 4 * changed >= max(1, record.documents)

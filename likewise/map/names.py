@@ -1,12 +1,14 @@
-"""Names for the regions of a map: phrases that occur in a region and not elsewhere, and places such as folders.
+"""Names for the regions of a map: phrases that its documents are about, or the title of a central document.
 
-The score of a phrase is a product of five: the share of the region's documents that have it, the logarithm of how much
-more frequent it is there than elsewhere, how often documents repeat it, its length, and how similar the documents with
-it are. A text repeats what it is about, in any language, but not its verbs and adverbs (Church and Gale, Poisson
-mixtures, 1995), and documents with a word that any text may have are not similar. Names of people are left out. The
-tables, mailboxes and folders of documents compete with phrases. Documents that a term names count less for the next
-one, so that the terms together name most documents of a region of several subjects. A region without a term gets the
-title of its most central document.
+A document is about a phrase if its title has it, or if its text repeats it. A text repeats what it is about, in any
+language, but not its verbs and adverbs (Church and Gale, Poisson mixtures, 1995). The score of a phrase is a product of
+four: the share of the region's documents that are about it, the logarithm of how much more frequent these are there
+than elsewhere, its length, and how similar all documents about it are. Documents with a word that any text may have are
+not similar. Names of people, folders and files are left out.
+
+Documents that a phrase names count less for the next one, so that the phrases together name most documents of a region
+of several subjects. If they name too few, the name is "around: TITLE", with the title of a central document. The folder
+of most documents of a region follows its name: "mostly notes/".
 """
 
 from __future__ import annotations
@@ -14,51 +16,43 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from indexer.records import Document, Vector
 from indexer.stores.words.analysis import Analysis
-from likewise.map.phrases import TITLE_CHARACTERS, Phrase, read_phrases
+from likewise.map.phrases import Phrase, read_phrases
 
 _TERMS = 3
-"""Maximum terms of a name, and one more if they leave much of a region without one."""
-_MAX_PLACES = 2
-"""Maximum places among the terms of a name, unless they leave much of a region without one. The others are phrases."""
+"""Maximum phrases of a name."""
 _READ_DOCUMENTS = 10_000
 """Maximum documents that are read, evenly spread."""
 _MIN_DOCUMENTS = 3
-"""Minimum documents that a term of a name adds to those with the terms before it."""
+"""Minimum documents that a phrase of a name adds to those with the phrases before it."""
 _MIN_SHARE = 0.1
-"""Minimum share of a region's documents that a term adds."""
+"""Minimum share of a region's documents that a phrase adds."""
+_MIN_NAMED = 0.5
+"""Minimum share of a region's documents that the phrases of its name name together."""
+_ENOUGH = 0.7
+"""Share of a region's documents that phrases name, from which a name has no further one."""
+_MIN_INSIDE = 0.5
+"""Minimum share of the documents with a phrase that are in the region."""
+_MOSTLY = 2 / 3
+"""Minimum share of a region's documents in a folder or file that is named after its name."""
 _MIN_LIFT = 2.0
-"""Minimum ratio of the share of a region's documents with a term to the share elsewhere."""
+"""Minimum ratio of the share of a region's documents with a phrase to the share elsewhere."""
 _RARE = 0.003
 """Share of documents that is added to those elsewhere, because the lift of rare phrases is chance."""
-_MIN_OF_BEST = 0.1
-"""Minimum score of a further term, as a share of the first one's."""
+_MIN_OF_BEST = 0.3
+"""Minimum score of a further phrase, as a share of the first one's."""
 _WHOLE = 0.75
 """Minimum documents and score of a longer phrase that replaces a phrase, as a share of those of the phrase."""
 _LENGTH_WEIGHTS = (1.0, 1.9, 2.3)
 """Weights of phrases of one, two, and three or more words: "stem cells" says more than "cells"."""
-_PLACE_WEIGHT = 2.0
-"""Score of a place that has all documents of a region."""
-_MIN_OF_PLACE = 0.4
-"""Minimum share of the documents of a place that are in a region which it names: what is in many regions says little of
-one. Tables are named anyway, because their cells say less."""
-_MIN_NAMED = 0.5
-"""Minimum share of a region's documents that have phrases which say more of the documents of a place."""
-_ENOUGH = 0.6
-"""Share of a region's documents with a term from which a name has no further one."""
 _AGAIN = 0.4
-"""Weight of a document that another term names already."""
+"""Weight of a document that another phrase names already."""
 _CANDIDATES = 200
-_MEAN_DOCUMENTS = 5
-"""Documents with the mean rate of repetition that are added to those of a phrase: a rate of few says little."""
-_UNREPEATED = 0.05
-"""Rate of repetition that every phrase has, because short texts repeat nothing."""
 _SIMILAR = 0.05
 """Mean cosine of documents with a phrase that counts half."""
 _PERSON = 3
@@ -68,18 +62,23 @@ _MIN_PART = 3
 
 
 class Names:
-    """Names regions of one collection by the phrases of its documents."""
+    """Names regions of one collection by the phrases of its documents. No two names are equal."""
 
     def __init__(self, documents: Sequence[Document], vectors: Vector, analysis: Analysis) -> None:
         from scipy.sparse import csr_array
 
         self._read = slice(None, None, -(-len(documents) // _READ_DOCUMENTS))
         self._documents, self._vectors = documents, vectors - vectors.mean(axis=0)
-        self._phrases = read_phrases(documents[self._read], analysis)
-        frequency = Counter(chain.from_iterable(self._phrases.of_documents))
-        people = {word for word, count in self._phrases.people.items() if frequency[word,] <= _PERSON * count}
+        self._phrases = read_phrases(documents[self._read], analysis, {each.path or "" for each in documents})
+        self._in_folder = Counter(chain.from_iterable(self._phrases.folders))
+        self._taken = set[str]()
+        mentions = Counter(chain.from_iterable(self._phrases.of_documents))
+        people = {word for word, count in self._phrases.people.items() if mentions[word,] <= _PERSON * count}
+        about = Counter(term for phrases in self._phrases.of_documents for term, count in phrases.items() if count > 1)
         self._terms = sorted(
-            term for term, count in frequency.items() if count >= _MIN_DOCUMENTS and not people.issuperset(term)
+            term
+            for term, count in about.items()
+            if count >= _MIN_DOCUMENTS and not people.issuperset(term) and term not in self._phrases.of_paths
         )
         position = {term: at for at, term in enumerate(self._terms)}
         columns, counts, ends = list[int](), list[int](), [0]
@@ -88,94 +87,93 @@ class Names:
             columns += [position[term] for term in known]
             counts += [phrases[term] for term in known]
             ends.append(len(columns))
-        shape, cells = (len(ends) - 1, len(self._terms)), np.array(columns, np.int32)
-        self._has = csr_array((np.ones(len(cells), np.float32), cells, np.array(ends)), shape)
-        repeated = np.bincount(cells, np.array(counts) > 1.0, len(self._terms))
-        self._is_place = np.array([term[0].startswith("/") for term in self._terms], bool)
-        is_table = [term[0].endswith((".csv", ".tsv")) for term in self._terms]
-        self._min_of_place = np.where(is_table, 0, _MIN_OF_PLACE)
+        shape = len(ends) - 1, len(self._terms)
+        counted = csr_array((np.array(counts, np.float32), np.array(columns, np.int32), np.array(ends)), shape)
+        self._has, self._about = (counted > 0).astype(np.float32), (counted > 1).astype(np.float32)
         # In a script without spaces, a stem is one character, and two of them count as one word.
         words = [len(term) if len(term[0]) > 1 else len(term) / 2 for term in self._terms]
-        self._quality = np.interp(words, (1, 2, 3), _LENGTH_WEIGHTS) * (_UNREPEATED + self._repeat_rates(repeated))
-
-    def _repeat_rates(self, repeated: NDArray[Any]) -> NDArray[np.floating]:
-        """Return for each term the share of its documents that repeat it; for a longer one at least the smallest share
-        of its words, because texts shorten a phrase when they repeat it."""
-        documents = self._has.sum(axis=0)
-        mean = repeated.sum() / max(1, documents.sum())
-        rates = dict(zip(self._terms, (repeated + _MEAN_DOCUMENTS * mean) / (documents + _MEAN_DOCUMENTS), strict=True))
-        words = ([rates[word,] for word in term if (word,) in rates] for term in self._terms)  # none without spaces
-        return np.array([max(rates[term], min(of, default=0)) for term, of in zip(self._terms, words, strict=True)])
+        self._quality = np.interp(words, (1, 2, 3), _LENGTH_WEIGHTS)
 
     def of_regions(self, regions: NDArray[np.intp], count: int) -> Iterator[tuple[str, ...]]:
-        """Yield the name of each region.
+        """Yield the name of each region: phrases, or "around: TITLE", and perhaps where most of its documents are.
 
         Args:
             regions: the region of each document.
             count: number of regions.
         """
         read = regions[self._read]
-        everywhere = self._has.sum(axis=0)
+        everywhere = self._about.sum(axis=0)
         for region in range(count):
-            inside = np.flatnonzero(regions == region)
             rows = np.flatnonzero(read == region)
-            has = self._has[rows].sum(axis=0)
-            share = has / max(1, len(rows))
-            lift = share / ((everywhere - has) / max(1, len(read) - len(rows)) + _RARE)
-            information = np.log(np.maximum(lift, 1))
-            of_places = _PLACE_WEIGHT * np.minimum(information / np.log(_MIN_LIFT), 1)
-            scores = np.where(self._is_place, of_places, information * self._quality)
-            is_elsewhere = np.where(self._is_place, has < self._min_of_place * everywhere, lift < _MIN_LIFT)
-            scores[(share < _MIN_SHARE) | is_elsewhere] = 0
+            about = self._about[rows].sum(axis=0)
+            share = about / max(1, len(rows))
+            lift = share / ((everywhere - about) / max(1, len(read) - len(rows)) + _RARE)
+            scores = np.log(np.maximum(lift, 1)) * self._quality
+            is_elsewhere = self._has[rows].sum(axis=0) < _MIN_INSIDE * self._has.sum(axis=0)
+            scores[is_elsewhere | (share < _MIN_SHARE) | (lift < _MIN_LIFT)] = 0
             best = np.argsort(-scores * share, kind="stable")[:_CANDIDATES]
             best = best[scores[best] > 0]
-            scores = scores[best] * np.where(self._is_place[best], 1, self._similarity(best))
-            yield self._chosen(best, scores, self._has[rows][:, best].toarray() > 0) or self._central(inside)
+            scores = scores[best] * self._similarity(best)
+            names = chain(self._chosen(best, scores, self._about[rows][:, best].toarray() > 0), self._central(rows))
+            name = next((name for name in names if self._key(name) not in self._taken), ())
+            self._taken.add(self._key(name))
+            yield (*name, *self._mostly(rows))
+
+    @staticmethod
+    def _key(name: Sequence[str]) -> str:
+        return " · ".join(name).casefold()
 
     def _similarity(self, terms: NDArray[np.intp]) -> NDArray[np.floating]:
         """Return for each term 0 to 1: how similar two documents with it are."""
-        has, vectors = self._has[:, terms].T, self._vectors[self._read]
+        has, vectors = self._about[:, terms].T, self._vectors[self._read]
         documents, length = has.sum(axis=1), has @ (vectors**2).sum(axis=1)
         pairs = ((has @ vectors) ** 2).sum(axis=1) - length
         cosine = np.maximum(pairs / np.maximum(documents - 1, 1) / np.maximum(length, 1e-9), 0)
         return np.asarray(cosine / (cosine + _SIMILAR))
 
-    def _chosen(self, best: NDArray[np.intp], scores: NDArray[np.floating], has: NDArray[np.bool_]) -> tuple[str, ...]:
-        """Return the terms of a name, places first: each for documents that those before it do not have, and each
-        phrase as long as most documents have it."""
-        terms, places = [self._terms[term] for term in best], self._is_place[best]
-        named = np.zeros((2, len(has), 1), bool)  # by phrases, and by places
+    def _chosen(
+        self, best: NDArray[np.intp], scores: NDArray[np.floating], has: NDArray[np.bool_]
+    ) -> Iterator[tuple[str, ...]]:
+        """Yield the phrases of a name, each for documents that those before it do not name, and each as long as most
+        documents have it. Yield nothing if they name too few documents."""
+        terms = [self._terms[term] for term in best]
+        named = np.zeros((len(has), 1), bool)
         names, least, documents = list[int](), 0.0, has.sum(axis=0)
-        while terms and len(names) <= _TERMS:
-            again = np.where(named, _AGAIN, 1)
-            new = np.where(places, ~named[1], again[0]) * has
-            gains = scores * (new * np.where(places, again[0], again[1])).mean(axis=0)
-            gains[new.sum(axis=0) < max(_MIN_DOCUMENTS, _MIN_SHARE * len(has))] = 0
+        while terms and len(names) < _TERMS and named.mean() < _ENOUGH:
+            gains = scores * (np.where(named, _AGAIN, 1) * has).mean(axis=0)
+            gains[(~named & has).sum(axis=0) < max(_MIN_DOCUMENTS, _MIN_SHARE * len(has))] = 0
             gains[[any(_is_alike(term, terms[name]) for name in names) for term in terms]] = 0
-            is_enough = named.any(axis=0).mean() >= _ENOUGH
-            gains[places & (is_enough & (places[names].sum() >= _MAX_PLACES))] = 0
             term = int(gains.argmax())
-            if gains[term] <= least or (is_enough and len(names) == _TERMS):
+            if gains[term] <= least:
                 break
             least = least or _MIN_OF_BEST * gains[term]
             longer = (at for at, phrase in enumerate(terms) if _is_within(terms[term], phrase))
             whole = (at for at in longer if all(of[at] >= _WHOLE * of[term] for of in (documents, scores)))
             names.append(max(whole, key=lambda at: (len(terms[at]), documents[at]), default=term))
-            named[int(places[term])] |= has[:, term, None]
-        by_phrases, by_places = named[:, :, 0]
-        if by_phrases.sum() < _MIN_NAMED * len(has):
-            names = [
-                name for name in names if (by_places & has[:, name]).sum() * 2 <= has[:, name].sum() or places[name]
-            ]
-        return tuple(self._phrases.written(terms[name]) for name in sorted(names, key=lambda name: not places[name]))
+            named |= has[:, term, None]
+        if named.mean() >= _MIN_NAMED:
+            yield tuple(self._phrases.written(terms[name]) for name in names)
 
-    def _central(self, inside: NDArray[np.intp]) -> tuple[str, ...]:
-        """Return the title of the document that is nearest to the middle of a region."""
-        nearness = self._vectors[inside] @ self._vectors[inside].sum(axis=0)
-        for document in inside[np.argsort(-nearness, kind="stable")]:
-            if title := " ".join(self._documents[document].title.split()):
-                return (title if len(title) <= TITLE_CHARACTERS else title[: TITLE_CHARACTERS - 1].rstrip() + "…",)
-        return ()
+    def _central(self, rows: NDArray[np.intp]) -> Iterator[tuple[str, ...]]:
+        """Yield the titles and then the uris of documents, the nearest to the middle of a region first."""
+        vectors = self._vectors[self._read][rows]
+        nearest = rows[np.argsort(-(vectors @ vectors.sum(axis=0)), kind="stable")]
+        titles = (self._phrases.titles[row] for row in nearest)
+        uris = (self._documents[self._read][row].uri for row in nearest)
+        yield from ((f"around: {called}",) for called in chain(filter(None, titles), uris))
+
+    def _mostly(self, rows: NDArray[np.intp]) -> tuple[str, ...]:
+        """Return the innermost folder, or the file, that most documents of a region are in, if it is not that of most
+        documents elsewhere."""
+        inside = Counter(chain.from_iterable(self._phrases.folders[row] for row in rows))
+        others = max(1, len(self._phrases.folders) - len(rows))
+        mostly = sorted(  # the innermost has the most slashes, and is the first
+            place
+            for place, count in inside.items()
+            if count >= _MOSTLY * len(rows)
+            and count / len(rows) >= _MIN_LIFT * (self._in_folder[place] - count) / others
+        )
+        return tuple(f"mostly {place.lstrip('/')}" for place in mostly[:1])
 
 
 def _is_alike(one: Phrase, other: Phrase) -> bool:

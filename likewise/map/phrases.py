@@ -1,4 +1,4 @@
-"""The phrases of documents from which regions of a map are named: words, words that follow one another, and places.
+"""The phrases of documents from which regions of a map are named: words, and words that follow one another.
 
 Lines that many documents begin with the same words (headers of letters and of PEPs, headings, addresses) are left out,
 and so are stop words of every language among the documents. A phrase is known by the stems of its words.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain, product
@@ -51,13 +51,16 @@ _STOP_WORDS = ("dass", "wurde", "wurden", "beim", "est")
 """German and French words that are not in the engine's lists."""
 _STOP_FOLDERS = {"archive", "data", "docs", "documents", "dokumente", "files", "inbox", "misc", "other"}
 """Names of folders that say nothing of the files in them."""
+_NUMBER = re.compile(r"(?=.*\d)\s*(?:\S+\s*){,3}$")
+"""A cell of a row with a number and at most three words: it says little of the row."""
+_TAG = re.compile("<[^<>]{0,200}>")
 _PERSON = re.compile(r"([^\W\d_][^,;:<>()\n]{2,50}?)\s*<[^<>\s]+@[^<>\s]+>")
 """A name before an address."""
 TITLE_CHARACTERS = 60
 _HASH = re.compile(r"^\d|\d.*\d.*\d|^.{26,}$")
 
 Phrase = tuple[str, ...]
-"""The stems of a phrase's words; or a place, which begins with "/": a folder, or the file of a record or a message."""
+"""The stems of a phrase's words."""
 
 
 @dataclass(frozen=True)
@@ -65,14 +68,20 @@ class Phrases:
     """The phrases of some documents.
 
     Attributes:
-        of_documents: how often each document has each phrase.
+        of_documents: how often each document has each phrase. A phrase of its title counts twice.
         spelling: how each phrase is written, by frequency.
         people: in how many documents each word is part of a name before an address.
+        folders: the folders of each document.
+        titles: what each document is called.
+        of_paths: phrases that are the name of a folder or a file.
     """
 
     of_documents: list[Counter[Phrase]]
     spelling: dict[Phrase, Counter[str]]
     people: Counter[str]
+    folders: list[list[str]]
+    titles: list[str]
+    of_paths: set[Phrase]
 
     def written(self, phrase: Phrase) -> str:
         """Return a phrase as it is written most often; in small letters if some documents write it so."""
@@ -81,11 +90,12 @@ class Phrases:
         return small if forms[small] * 4 > forms.total() else forms.most_common(1)[0][0]
 
 
-def read_phrases(documents: Sequence[Document], analysis: Analysis) -> Phrases:
+def read_phrases(documents: Sequence[Document], analysis: Analysis, paths: Collection[str] = ()) -> Phrases:
     """Return the phrases of documents.
 
     Args:
         analysis: analysis of the collection's language, which gives the stem of a word.
+        paths: of the files of the collection.
     """
     languages = {"en", *languages_of([each.text for each in documents])} & LANGUAGES.keys() - {analysis.language}
     others = [Analysis(language) for language in sorted(languages)]  # English: texts of any language quote it
@@ -101,23 +111,24 @@ def read_phrases(documents: Sequence[Document], analysis: Analysis) -> Phrases:
         return terms[0] if terms and (len(word) > 2 or word.isupper()) else ""
 
     common = _common_lines([each.text for each in documents])
-    phrases = Phrases([], defaultdict(Counter), Counter())
+    phrases = Phrases([], defaultdict(Counter), Counter(), [], [], _of_paths(paths, stem))
     for document in documents:
         fields = (str(document.metadata.get(name, "")) for name in _PERSON_FIELDS)
         names = _phrases(" | ".join([*_PERSON.findall(document.text), *fields]), stem)
         phrases.people.update({word for phrase, spelling in names if spelling.istitle() for word in phrase})
         title, text = _readable(document, common)
+        phrases.titles.append(_called(document, title, text))
         every = Counter[Phrase]()
-        for phrase, spelling in chain(_phrases(title, stem), _phrases(text, stem)):
-            every[phrase] += 1
-            phrases.spelling[phrase][spelling] += 1
+        for weight, of in ((2, title), (1, text)):
+            for phrase, spelling in _phrases(of, stem):
+                every[phrase] += weight
+                phrases.spelling[phrase][spelling] += 1
         whole = tuple(filter(None, map(stem, _WORD.findall(title))))
         if len(whole) > 1 and len(title) <= TITLE_CHARACTERS and not re.search(r"\d", title):
             every[whole] = 2  # the title of several documents is a phrase that they repeat
             phrases.spelling[whole][title] += 1
-        for place, name in _places(document):
-            every[place,] = phrases.spelling[place,][name] = 1
         phrases.of_documents.append(every)
+        phrases.folders.append(_folders(document))
     return phrases
 
 
@@ -130,15 +141,36 @@ def _readable(document: Document, common: set[str]) -> tuple[str, str]:
     return _ANSWER.sub("", document.title).replace("_", " "), own or "\n\n".join(cells)
 
 
-def _places(document: Document) -> Iterator[tuple[str, str]]:
-    """Yield the folders of a file but those whose names say nothing, and the file of a record or a message. The deepest
-    is the first in order."""
-    *folders, file = PurePath(document.path or "").parts or ("",)
-    for depth, folder in enumerate(folders[1:], 1):
-        if folder.lower() not in _STOP_FOLDERS:
-            yield "/" * depth + folder, f"{folder}/"
-    if file and document.uri != document.path:
-        yield "/" * (len(folders) + 1) + file, file
+def _called(document: Document, title: str, text: str) -> str:
+    """Return the title of a document as a name; the beginning of its text if the title is empty or its file's name."""
+    path = PurePath(document.path or "")
+    if title in ("", path.name.replace("_", " "), path.stem.replace("_", " ")):
+        parts = (
+            " ".join(_LABEL.sub("", line).strip(" \t#=*-") for line in part.splitlines())
+            for part in re.split(r"\n\s*\n", _TAG.sub("", text))
+        )
+        title = ", ".join(part for part in parts if part.strip() and not _NUMBER.match(part))
+    title = " ".join(title.split())
+    return title if len(title) <= TITLE_CHARACTERS else title[: TITLE_CHARACTERS - 1].rstrip() + "…"
+
+
+def _folders(document: Document) -> list[str]:
+    """Return the folders of a file but those whose names say nothing, with more slashes before an inner one."""
+    folders = PurePath(document.path or "").parts[1:-1]
+    return ["/" * depth + f"{name}/" for depth, name in enumerate(folders) if name.lower() not in _STOP_FOLDERS]
+
+
+def _of_paths(paths: Collection[str], stem: Callable[[str], str]) -> set[Phrase]:
+    """Return the names of folders and files as phrases, with and without their suffixes."""
+    parts = set(chain.from_iterable(PurePath(path).parts for path in paths))
+    names = {
+        re.sub(marks, " ", name) for part in parts for name in (part, PurePath(part).stem) for marks in ("_", r"[\W_]+")
+    }
+
+    def stems(word: str) -> Sequence[str]:
+        return word if re.match(f"[{UNSPACED}]", word) else [stem(word) or word.lower()]
+
+    return {tuple(chain.from_iterable(map(stems, _WORD.findall(name)))) for name in names}
 
 
 def _phrases(text: str, stem: Callable[[str], str]) -> Iterator[tuple[Phrase, str]]:

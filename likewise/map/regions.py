@@ -30,7 +30,8 @@ class Region:
         x, y: its middle, and the place of its name.
         level: 0 for the largest regions.
         documents: number of its documents.
-        terms: the phrases that distinguish it, best first; or a title.
+        terms: its name in parts: the phrases that distinguish it, best first, or "around: TITLE"; and perhaps "mostly
+            FOLDER/".
     """
 
     x: float

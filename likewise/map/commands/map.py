@@ -42,4 +42,4 @@ def map_command(path: str, as_json: bool) -> None:
     say(f"{shown(address)}: {count_of(len(drawn.uris), 'document')} on the map")
     for region in sorted(drawn.regions, key=lambda region: -region.documents):
         if region.level == 0:
-            say(f"{number(region.documents):>9}  {', '.join(region.terms)}")
+            say(f"{number(region.documents):>9}  {' · '.join(region.terms)}")

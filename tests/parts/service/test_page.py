@@ -963,7 +963,7 @@ def test_without_a_question_documents_are_listed(tab: Tab) -> None:
     expect(tab.page.locator("#about")).to_contain_text("small · numbers 15 documents")
     tab.page.get_by_role("button", name="small · numbers").click()
     expect(tab.page.locator("#status")).to_have_text("10 of 18 documents that pass the filters")
-    tab.page.get_by_role("button", name="Remove the filter: small · numbers").click()
+    tab.page.get_by_role("button", name="Remove the filter: region: small · numbers").click()
     tab.page.get_by_role("button", name="Show more").click()
     expect(tab.page.locator("#hits > li")).to_have_count(20)
     tab.go("?index=books")
@@ -1352,7 +1352,7 @@ def test_the_map_is_moved_with_keys_and_buttons(tab: Tab) -> None:
     await_drawing(tab, drawn)
     # The region is a filter: its documents are listed, and the other points are dimmed.
     expect(tab.page.locator("#map-listed-title")).to_have_text("small · numbers: 18 documents")
-    expect(tab.page.get_by_role("button", name="Remove the filter: small · numbers")).to_be_visible()
+    expect(tab.page.get_by_role("button", name="Remove the filter: region: small · numbers")).to_be_visible()
     tab.page.get_by_role("button", name="Show all").click()
     tab.page.wait_for_url(re.compile(r"named=small.*at_map=0\.500_0\.500_1\.000"))
     for _ in range(100):

@@ -32,7 +32,7 @@ export class Chips {
       ...state.picks.map((pick) => [describePick(pick), { picks: state.picks.filter((other) => !samePick(other, pick)) }]),
       ...state.like.map((uri) => [`like ${this.titleOf(uri)}`, { like: state.like.filter((other) => other !== uri) }]),
       ...(state.literal ? [["the question as it stands", { literal: false }]] : []),
-      ...(state.area ? [[state.named || "an area of the map", { area: null, named: "" }]] : []),
+      ...(state.area ? [[state.named ? `region: ${state.named}` : "an area of the map", { area: null, named: "" }]] : []),
     ];
     const items = conditions.map(([text, without]) => this.#button(text, `Remove the filter: ${text}`, () => this.#remove(state, without), " ×"));
     if (conditions.length > 1) items.push(this.#button("Remove all", "Remove all filters", () => this.#remove(state, NOTHING)));
