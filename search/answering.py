@@ -184,7 +184,7 @@ class Answering:
             FilterError: the filter does not fit the fields of the index.
         """
         begun, query, settings, notes = time.perf_counter(), plan.query, snapshot.settings, list[str]()
-        ranked, found = rank(plan, snapshot, k)
+        ranked, found = rank(plan, snapshot, k, self.deadline.check)
         names_alone = plan.known_share < MIN_KNOWN_SHARE and plan.mode != "words"
         question = QuestionWords(stored_analysis(settings.language), query.words, names_alone=names_alone)
         far, min_share, calibration = -1.0, 1.0, settings.calibration
@@ -207,7 +207,7 @@ class Answering:
             notes.append(f"the question {query.asked[:40]!r} has no word to search by: ranked by meaning alone")
         if plan.weights is not None:
             notes += plan.weights.notes
-        notes += snapshot.notes
+        notes += (*ranked.notes, *snapshot.notes)
         self._timings.ranked(time.perf_counter() - begun)
         if plan.where is not None:
             notes += self.notes_on(snapshot, plan.where, ranked.matched > 0)

@@ -33,7 +33,7 @@ from search.hits.rerank import rerank
 from search.query.conditions import notes_on_reading
 from search.query.newer import Newer, Weights, median_of
 from search.query.query import Query, as_query, changed, understood
-from search.ranking.families import FOLDED_DEPTH, families, words_of_passage
+from search.ranking.families import FOLDED_DEPTH, MAX_FOLDED, families, note_on_stop
 from search.searcher import Searcher
 
 
@@ -260,17 +260,21 @@ def _cosine_statistics(parts: Sequence[_Part]) -> dict[str, CosineStatistics]:
 def _merge(parts: Sequence[_Part], query: Query) -> Hits:
     """Return the best hits of all parts; equal scores in the order of the indexes."""
     depth = query.depth * FOLDED_DEPTH if query.fold else query.depth
+    most, described = max(depth, MAX_FOLDED), list[str]()
     while True:
         answers = _rank(parts, query, depth)
         matched = sum(hits.matched for hits in answers)
         best = sorted((hit for hits in answers for hit in hits), key=lambda hit: -hit.score)[:depth]
         if not query.fold:
             break
-        founded = families([words_of_passage(hit.text, hit.format) for hit in best])[: query.depth]
-        if len(founded) == query.depth or len(best) >= matched:
+        check = parts[0].answering.deadline.check
+        founded, compared = families([(hit.text, hit.format) for hit in best], query.depth, check)
+        is_done = compared == len(best) and (len(founded) == query.depth or compared >= matched)
+        if is_done or compared < len(best) or depth == most:
             best = [_with_family(*(best[row] for row in rows)) for rows in founded]
+            described += [] if is_done else [note_on_stop(compared)]
             break
-        depth *= 4
+        depth = min(4 * depth, most)
     notes = Counter[str]()
     notes_of = []
     for part, hits in zip(parts, answers, strict=True):
@@ -279,7 +283,7 @@ def _merge(parts: Sequence[_Part], query: Query) -> Hits:
             of_values = part.answering.notes_on(part.snapshot, part.query.condition, found=False)
         notes_of.append(list(dict.fromkeys((*part.notes, *hits.notes, *of_values))))
         notes.update(notes_of[-1])
-    described = [
+    described += [
         note if notes[note] == len(parts) else f"{part.name}: {note}"
         for part, own in zip(parts, notes_of, strict=True)
         for note in own

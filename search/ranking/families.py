@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from indexer.lazy_pattern import lazy_pattern
 from indexer.stores.hashes import MAILS
@@ -15,6 +16,16 @@ NEAR = 0.7
 
 FOLDED_DEPTH = 2
 """Number of hits that are ranked at first for each family that is asked for."""
+
+MAX_FOLDED = 10_000
+"""Maximum passages that are compared, or FOLDED_DEPTH for each family if this is more. Then the search stops, even if
+there are fewer families than were asked for."""
+
+MAX_COMPARISONS = 200_000
+"""Maximum comparisons of the words of two passages for one question: about a second."""
+
+_HASHES = 256
+"""Number of different hashes of words."""
 
 _ROWS = {"csv", "tsv"}
 """Formats whose documents are rows of a table."""
@@ -53,26 +64,53 @@ def common_share(first: Words, second: Words) -> float:
     return common / ((len(first) + len(second) - common) or 1)
 
 
-def families(words: Sequence[Words]) -> list[list[int]]:
-    """Return the positions of texts, given as their words, as families in the order of their first texts.
+def families(
+    passages: Sequence[tuple[str, str | None]], k: int, check: Callable[[], None] = lambda: None
+) -> tuple[list[list[int]], int]:
+    """Return the first k families as positions of their passages, and how many passages were compared.
 
-    Each text belongs to the first text that founded a family and that it is near to; without one it founds a family.
-    So a text that is near to a member, and not to the founder, is not in the family: there are no chains.
+    Each passage belongs to the first passage that founded a family and that it is near to; without one it founds a
+    family. So a passage that is near to a member, and not to the founder, is not in the family: there are no chains.
 
-    Two texts are near only if one of the rarest words of the one is among the rarest words of the other: of n words the
-    n - NEAR * n + 1 rarest (prefix filtering: Chaudhuri, Ganti, Kaushik 2006). So few pairs are compared.
+    Numbers are compared before sets: two passages have at most as many words in common as they have in common by the
+    hashes of their words.
+
+    Args:
+        passages: text and format of each.
+        k: maximum number of families. Passages of further families are left out.
+        check: raises an error if the question must end.
     """
-    frequency = Counter(word for each in words for word in each)
-    founded: list[list[int]] = []
-    by_word: dict[tuple[str, int], list[int]] = {}
-    for position, own in enumerate(words):
-        rarest = sorted(own, key=lambda word: (frequency[word], word))[: len(own) - math.ceil(NEAR * len(own)) + 1]
-        candidates = sorted({family for word in rarest for family in by_word.get(word, ())})
-        same = next((one for one in candidates if common_share(own, words[founded[one][0]]) >= NEAR), None)
-        if same is not None:
-            founded[same].append(position)
-            continue
-        for word in rarest:
-            by_word.setdefault(word, []).append(len(founded))
-        founded.append([position])
-    return founded
+    founded, founders, family_of, comparisons = list[list[int]](), list[Words](), dict[tuple[str, str | None], int](), 0
+    counts = np.zeros((min(k, len(passages)), _HASHES), np.int32)
+    sizes, numbers = np.zeros(len(counts), np.int64), np.zeros(len(counts), np.uint64)
+    for position, passage in enumerate(passages):
+        check()
+        if (family := family_of.get(passage)) is None:
+            own, so_many = words_of_passage(*passage), len(founded)
+            of_own = np.bincount([hash(word) % _HASHES for word in own], minlength=_HASHES)
+            marks = np.uint64(sum({1 << hash(word) % 64 for word in own if word[1] == 0}))  # one bit per number
+            common = np.minimum(counts[:so_many], of_own).sum(axis=1)
+            may_be_near = common / np.maximum(sizes[:so_many] + len(own) - common, 1) >= NEAR
+            may_be_near &= (numbers[:so_many] & ~marks == 0) | (marks & ~numbers[:so_many] == 0)
+            family = -1
+            for candidate in np.flatnonzero(may_be_near).tolist():
+                if (comparisons := comparisons + 1) > MAX_COMPARISONS:
+                    return founded, position
+                if common_share(own, founders[candidate]) >= NEAR:
+                    family = candidate
+                    break
+            if family < 0 and so_many < k:
+                family = so_many
+                founded.append([])
+                founders.append(own)
+                counts[family], sizes[family], numbers[family] = of_own, len(own), marks
+            if own:  # texts without words are not near to each other
+                family_of[passage] = family
+        if family >= 0:
+            founded[family].append(position)
+    return founded, len(passages)
+
+
+def note_on_stop(compared: int) -> str:
+    """Return the note if no more passages were compared."""
+    return f"fold: only the best {compared:,} passages were compared: there may be more hits, and more copies of them"

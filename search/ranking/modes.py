@@ -31,6 +31,7 @@ class Ranked(NamedTuple):
         matched, exact: as in `Hits`.
         terms: number of different terms of the question that hybrid mode asked for; None in other modes.
         factors: what each score was multiplied with because of the document's age (n,); None without `newer`.
+        notes: sentences that the caller should read.
     """
 
     passages: Ids
@@ -46,6 +47,7 @@ class Ranked(NamedTuple):
     exact: bool
     terms: int | None = None
     factors: Scores | None = None
+    notes: tuple[str, ...] = ()
 
     def take(self, rows: NDArray[np.integer]) -> Ranked:
         """Return these rows (n,) alone, in this order."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from indexer.stores.port import Passage, Ranking
 from indexer.stores.reading.snapshot import Snapshot
 from search.query.newer import Weights
-from search.ranking.families import FOLDED_DEPTH, families, words_of_passage
+from search.ranking.families import FOLDED_DEPTH, MAX_FOLDED, families, note_on_stop
 from search.ranking.modes import Ranked, rank_units
 from search.ranking.plan import Plan
 
@@ -16,11 +18,17 @@ MAX_DEPTH = 10_000
 shorter than the ages of the documents, all of them would be ranked."""
 
 
-def rank(plan: Plan, snapshot: Snapshot, k: int) -> tuple[Ranked, list[list[Passage]]]:
+def rank(
+    plan: Plan, snapshot: Snapshot, k: int, check: Callable[[], None] = lambda: None
+) -> tuple[Ranked, list[list[Passage]]]:
     """Return the k best units, and for each its passage, followed by the passages of its family in their order.
 
     The search widens until there are enough families, and until no unit that was left out could be one of the best.
     If newer documents come first, it stops at MAX_DEPTH unless the question is exact. The ranking is then not exact.
+    For families it stops at MAX_FOLDED, and a note says so.
+
+    Args:
+        check: raises an error if the question must end.
 
     Raises:
         NoWords: in words mode, the question has no word to search by.
@@ -28,6 +36,7 @@ def rank(plan: Plan, snapshot: Snapshot, k: int) -> tuple[Ranked, list[list[Pass
     """
     fold = plan.query.fold
     wanted = depth = k * FOLDED_DEPTH if fold else k
+    most = max(wanted, MAX_FOLDED)
     while True:
         ranked = rank_units(plan, snapshot, depth if plan.left_out is None else depth + plan.left_out.matched)
         if plan.left_out is not None:
@@ -45,11 +54,13 @@ def rank(plan: Plan, snapshot: Snapshot, k: int) -> tuple[Ranked, list[list[Pass
         passages = snapshot.passages_by_id(ranked.passages.tolist())
         if not fold:
             return ranked, [[passage] for passage in passages]
-        founded = families([words_of_passage(each.text, each.format) for each in passages])[:k]
-        if len(founded) == k or len(passages) >= ranked.matched:
+        founded, compared = families([(each.text, each.format) for each in passages], k, check)
+        is_done = compared == len(passages) and (len(founded) == k or compared >= ranked.matched)
+        if is_done or compared < len(passages) or wanted == most:
             best = ranked.take(np.array([rows[0] for rows in founded], np.int64))
+            best = best if is_done else best._replace(notes=(note_on_stop(compared),))
             return best, [[passages[row] for row in rows] for rows in founded]
-        wanted = depth = 4 * wanted
+        wanted = depth = min(4 * wanted, most)
 
 
 def _without(ranked: Ranked, left_out: Ranking) -> Ranked:

@@ -5,6 +5,7 @@ test_precise_questions.py compares random questions with brute force.
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -16,8 +17,11 @@ import pytest
 from engine.stores.suite.suite import ENGINES
 
 from indexer import BadInput, Document, FilterError, Index, UnknownField, UnknownUri
+from indexer.deadline import Deadline
+from indexer.errors import DeadlinePassed
 from search import Hits, Query, Searcher
-from search.ranking.families import families, words_of, words_of_passage
+from search.query.query import changed
+from search.ranking.families import NEAR, common_share, families, words_of_passage
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 DIMENSIONS, DOCUMENTS = 6, 70
@@ -26,11 +30,11 @@ WORDS = ["bread", "river", "moon", "vault", "tea", "star", "oven", "cat"]
 
 def documents() -> tuple[list[Document], list[np.ndarray[Any, Any]], list[list[tuple[int, int]]]]:
     """Random documents of one to three passages, with their vectors and spans. A fifth has no date."""
-    random = np.random.default_rng(8)
+    chance = np.random.default_rng(8)
     made, vectors, spans = [], [], []
     for n in range(DOCUMENTS):
-        parts = [" ".join(random.choice(WORDS, int(random.integers(4, 12)))) for _ in range(int(random.integers(1, 4)))]
-        day = (NOW - timedelta(days=float(random.integers(-30, 700)))).isoformat()
+        parts = [" ".join(chance.choice(WORDS, int(chance.integers(4, 12)))) for _ in range(int(chance.integers(1, 4)))]
+        day = (NOW - timedelta(days=float(chance.integers(-30, 700)))).isoformat()
         metadata = {"n": n, "kind": "ab"[n % 2], "year": 2026 - n % 5}
         if n % 5:
             metadata["sent"] = [day, "2001-01-01"] if n % 7 == 0 else day
@@ -39,7 +43,7 @@ def documents() -> tuple[list[Document], list[np.ndarray[Any, Any]], list[list[t
         ends = np.cumsum([len(part) + 1 for part in parts]).tolist()
         spans.append([(end - len(part) - 1, end - 1) for part, end in zip(parts, ends, strict=True)])
         made.append(Document(f"d{n}", "\n".join(parts), metadata=metadata, modified=day if n % 3 else None))
-        vectors.append(random.normal(size=(len(parts), DIMENSIONS)))
+        vectors.append(chance.normal(size=(len(parts), DIMENSIONS)))
     return made, vectors, spans
 
 
@@ -128,21 +132,78 @@ def test_there_are_no_chains() -> None:
     texts = [" ".join(words), " ".join([*words[1:], "k"]), " ".join([*words[2:], "k", "l"]), "", ""]
     assert [round(share(texts[0], other), 2) for other in texts[1:3]] == [0.82, 0.67]
     assert share(texts[1], texts[2]) > 0.7
-    assert families([words_of(text) for text in texts]) == [[0, 1], [2], [3], [4]]
+    assert families([(text, "text") for text in texts], 9) == ([[0, 1], [2], [3], [4]], 5)
+    assert families([(text, "text") for text in (*texts, texts[1])], 2) == ([[0, 1, 5], [2]], 6)
 
 
 def test_rows_of_a_table_are_one_family_only_if_they_are_equal() -> None:
     rows = [f"order: {n}\ncustomer: Ada\nproduct: desk lamp\nprice: 20.00\ncity: Hamburg" for n in (1, 2, 1)]
-    assert families([words_of_passage(row, "csv") for row in rows]) == [[0, 2], [1]]
-    assert families([words_of_passage(row, "text") for row in rows]) == [[0, 1, 2]]
+    assert families([(row, "csv") for row in rows], 3) == ([[0, 2], [1]], 3)
+    assert families([(row, "text") for row in rows], 3) == ([[0, 1, 2]], 3)
 
 
 def test_mails_of_one_template_are_one_family_unless_both_have_another_number() -> None:
     mails = [f"Dear {name}, your invoice of {day} May over {euros} euros is due: please pay within ten days. Thank you"
              for name, day, euros in (("Ada", 3, "120,50"), ("Ben", 3, "240,50"), ("Ada", 3, "120,50"))]  # fmt: skip
     mails.append(f"On 4 June 2025 Cleo wrote: {mails[0]}")  # a quotation adds numbers
-    assert families([words_of_passage(mail, "mbox") for mail in mails]) == [[0, 2, 3], [1]]
-    assert families([words_of_passage(mail, "text") for mail in mails]) == [[0, 1, 2, 3]]
+    assert families([(mail, "mbox") for mail in mails], 4) == ([[0, 2, 3], [1]], 4)
+    assert families([(mail, "text") for mail in mails], 4) == ([[0, 1, 2, 3]], 4)
+
+
+def test_families_are_those_of_comparing_every_pair() -> None:
+    """Passages of few words are near to many others by the hashes of their words, and only to some by their words."""
+    chance = random.Random(3)
+    words = [f"w{number}" for number in range(30)]
+    passages = [(" ".join(chance.choices(words, k=chance.randint(1, 12))), "text") for _ in range(300)]
+    passages += [(f"{text} {chance.randint(1, 3)} {chance.randint(1, 3)}", "eml") for text, _ in passages]
+    expected = list[list[int]]()
+    for position, passage in enumerate(passages):
+        own = words_of_passage(*passage)
+        near = (each for each in expected if common_share(own, words_of_passage(*passages[each[0]])) >= NEAR)
+        family = next(near, None)
+        if family is None:
+            expected.append(family := [])
+        family.append(position)
+    assert families(passages, len(passages)) == (expected, 600)
+    assert families(passages, 50) == (expected[:50], 600)
+    assert sum(len(family) > 1 for family in expected) > 20
+
+
+def test_mails_that_differ_in_a_number_are_told_apart_by_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """4,000 mails of one template took 80 seconds: each pair of sets was compared."""
+    monkeypatch.setattr("search.ranking.families.MAX_COMPARISONS", 4000)  # of 80,000 pairs
+    words = "your order was sent today and arrives in the coming days thank you for it"
+    mails = [(f"{words} {1000 + number}", "eml") for number in range(400)]
+    founded, compared = families([*mails, mails[7]], 400)
+    assert founded == [[7, 400] if number == 7 else [number] for number in range(400)]
+    assert compared == 401
+
+
+def test_folding_stops_and_a_note_says_so(searcher: Searcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    note = "fold: only the best {} passages were compared: there may be more hits, and more copies of them"
+    query = Query(vector=[1.0, *[0.5] * (DIMENSIONS - 1)], k=DOCUMENTS, fold=True)
+    whole = searcher.answer(query)
+    assert whole.notes == ()
+    monkeypatch.setattr("search.ranking.ranker.MAX_FOLDED", 12)
+    few = searcher.answer(changed(query, k=6))
+    assert [hit.uri for hit in few] == [hit.uri for hit in whole[:6]][: len(few)]
+    assert few.notes == (() if len(few) == 6 else (note.format(12),))
+    monkeypatch.setattr("search.ranking.families.NEAR", 0.0)  # one family, except passages without words
+    assert len(searcher.answer(changed(query, k=2))) == 1
+    assert searcher.answer(changed(query, k=2)).notes == (note.format(12),)
+    monkeypatch.setattr("search.ranking.families.MAX_COMPARISONS", 3)
+    assert searcher.answer(changed(query, k=2)).notes == (note.format(4),)
+
+
+def test_folding_ends_at_the_deadline() -> None:
+    deadline = Deadline(60)
+
+    def check() -> None:
+        deadline.check()
+        deadline.cancel()
+
+    with pytest.raises(DeadlinePassed):
+        families([("a", "text"), ("b", "text")], 2, check)
 
 
 def test_a_ranking_that_stops_early_is_not_exact(searcher: Searcher, monkeypatch: pytest.MonkeyPatch) -> None:

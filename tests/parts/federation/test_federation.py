@@ -363,6 +363,15 @@ def test_a_family_names_the_index_of_each_member(halves: Any) -> None:
     assert hits.as_json()["hits"][0]["family_indexes"] == ("second", "second")
 
 
+def test_folding_stops_and_a_note_says_so(halves: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("likewise.federation.several_indexes.MAX_FOLDED", 6)
+    parts, _ = halves([Document(f"d{number}", "one moon") for number in range(12)])
+    hits = search_indexes(parts, Query("moon", k=3, fold=True))
+    assert [(hit.index, hit.family_size) for hit in hits] == [("first", 5)]
+    note = "fold: only the best 6 passages were compared: there may be more hits, and more copies of them"
+    assert hits.notes == (note,)
+
+
 def test_the_lowest_score_holds_for_the_hits_of_all_indexes(tmp_path: Path, encoder: WordEncoder) -> None:
     many = tmp_path / "many.index"
     with Index.create(many, model=encoder) as index:
