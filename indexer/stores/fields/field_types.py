@@ -106,7 +106,7 @@ def resolve(where: Compare | In, types: FieldTypes) -> Compare | In:
         expect(name, None, types)
     kinds = _types_of(name, types)
     if "number" in kinds and isinstance(where, Compare) and where.op not in ("=", "!=") and _is_number(where.value):
-        types = {name: {*kinds} - {"text"}}
+        types = {name: [kind for kind in kinds if kind != "text"]}
     if "date" in kinds:
         values = tuple(as_date(value, kinds) or value if type(value) is int else value for value in values)
     dates = [as_date(value, kinds) if "date" in kinds else None for value in values]
