@@ -6,6 +6,7 @@ import re
 import signal
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -42,8 +43,9 @@ class _Duration(click.ParamType[float]):
 @click.option(
     "--every", "every_s", type=_Duration(), default="10m", show_default=True, help="Scan at least this often."
 )
-@click.option("--prune", is_flag=True, help="Remove documents that are no longer in their SOURCE.")
-@click.option("--yes", is_flag=True, help="Allow --prune to remove more than half of the index.")
+@click.option("--keep", is_flag=True, help="Keep documents that are no longer in their SOURCE.")
+@click.option("--prune", is_flag=True, hidden=True, help="Do what is done without --keep.")
+@click.option("--yes", is_flag=True, help="Allow a scan to remove more than half of the documents.")
 @click.option("--model", metavar="NAME|PATH", help="The model of a new index.  [default: auto]")
 @click.option("--language", metavar="L", help="The language of a new index for word search.  [default: auto]")
 @click.option("--glob", multiple=True, metavar="G", help="In folders, read only files that match G. Repeatable.")
@@ -54,6 +56,7 @@ def watch(
     path: str,
     sources: tuple[str, ...],
     every_s: float,
+    keep: bool,
     prune: bool,
     yes: bool,
     model: str | None,
@@ -66,13 +69,14 @@ def watch(
     """Keep INDEX like its sources, until Ctrl-C: scan them now, after every change, and every ten minutes.
 
     Changes are noticed by events of the file system; where there are none, as on network mounts, by the scan on the
-    timer. A scan that would remove more than half of the documents removes nothing without --yes. Without SOURCE the
-    recorded sources are watched, as likewise update reads them.
+    timer. Documents that are no longer in their SOURCE are removed, unless it is empty or missing. A scan that would
+    remove more than half of the documents removes nothing without --yes. Without SOURCE the recorded sources are
+    watched, as likewise update reads them.
 
     \b
     likewise watch papers.index
     likewise watch papers.index ~/papers
-    likewise watch papers.index ~/papers --prune --every 1h
+    likewise watch papers.index ~/papers --keep --every 1h
     """
     from indexer.sources import ReadOptions
     from indexer.sources.folders.source import STDIN
@@ -90,6 +94,8 @@ def watch(
     model, language = options.unless_configured(path, model=model, language=language)
     if not sources and (glob or no_ignore):
         raise BadInput("--glob and --no-ignore need a SOURCE: a recorded one is read with its own options")
+    if keep and prune:
+        raise BadInput("--keep and --prune contradict each other: leave one of them out")
     if STDIN in sources:
         raise BadInput("standard input cannot be watched: name files or folders")
     vectors = VectorOptions(model=model, language=language, trust_remote_code=trust_remote_code)
@@ -120,6 +126,10 @@ def watch(
         }
         warn_of(note for note in notes if note not in console.printed)
         notes.clear()
+        if keep:
+            outcome = replace(outcome, lost=replace(outcome.lost, uris=()))  # nobody has to be told to remove them
+        if advised is not None:  # what has failed as before was told after the first scan
+            outcome = replace(outcome, summary=replace(counts, failed=counts.newly_failed))
         earlier, advised = advised, [*advice(outcome, path)]
         news = [text for text in advised if text not in (earlier or ())]
         warn_of(news)
@@ -135,7 +145,7 @@ def watch(
         open_index,
         path,
         every_s=every_s,
-        prune=prune,
+        prune=not keep,
         yes=yes,
         report=report,
         listener=console,

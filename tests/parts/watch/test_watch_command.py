@@ -82,8 +82,8 @@ def test_failures_are_counted_when_they_change(
 
     monkeypatch.setattr(Watch, "run", scans)
     said = likewise("watch", tmp_path / "x.index", folder).succeeded()
-    warned = [line for line in said.err.splitlines() if "failed, such as" in line]
-    assert [line.split()[2] for line in warned] == ["7", "8"]
+    warned = [line for line in said.err.splitlines() if "failed" in line]
+    assert [line.split()[2] for line in warned] == ["7", "1"]
     assert all("not valid JSON" in line and "--ledger failed has all" in line for line in warned)
     assert said.out.splitlines() == [
         f"{start}: 1 document in 1 passage" for start in ("1 indexed, 7 failed", "8 failed")
@@ -108,23 +108,37 @@ def scanned_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: str, 
     return folder
 
 
-@pytest.mark.slow
-def test_documents_without_a_source_are_named_once_until_their_number_changes(
+def test_documents_that_are_gone_are_removed_unless_they_are_to_be_kept(
     likewise: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = scanned_folder(tmp_path, monkeypatch, "abcde", ["a", "", "b"])
     said = likewise("watch", tmp_path / "x.index", folder).succeeded()
-    assert [line for line in said.err.splitlines() if "source" in line] == [
-        "likewise: warning: 1 document is no longer in its source; --prune removes it",
-        "likewise: warning: 2 documents are no longer in their source; --prune removes them",
+    assert [line.partition(" in ")[0] for line in said.out.splitlines()] == [
+        "5 indexed: 5 documents",
+        "1 pruned: 4 documents",
+        "1 pruned: 3 documents",
     ]
+    for name in "ab":
+        (folder / f"{name}.txt").write_text(f"the moon {name}")
+    said = likewise("watch", tmp_path / "x.index", folder, "--keep").succeeded()
+    assert said.out == "2 indexed: 5 documents in 5 passages\n"
+    assert "source" not in said.err
+
+
+def test_prune_is_accepted_and_contradicts_keep(
+    likewise: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = scanned_folder(tmp_path, monkeypatch, "abc", ["a"])
+    assert "1 pruned: 2 documents" in likewise("watch", tmp_path / "x.index", folder, "--prune").succeeded().out
+    assert "--prune" not in likewise("watch", "--help").out
+    likewise("watch", tmp_path / "x.index", folder, "--prune", "--keep").failed(2, "contradict")
 
 
 def test_a_refused_prune_is_not_recommended(
     likewise: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = scanned_folder(tmp_path, monkeypatch, "abc", ["ab", "c"])
-    said = likewise("watch", tmp_path / "x.index", folder, "--prune").succeeded()
+    said = likewise("watch", tmp_path / "x.index", folder).succeeded()
     warned = [line for line in said.err.splitlines() if "prun" in line]
     assert len(warned) == 2
     assert "2 of 3 documents, more than half: nothing was pruned" in warned[0]
