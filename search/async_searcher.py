@@ -115,6 +115,8 @@ class AsyncSearcher:
     async def close(self) -> None:
         """Wait for the calls that run, and release threads, connections and memory. A later call opens them again."""
         lane, self._lane = self._lane, Lane(self._threads)
+        if lane.calls:
+            await lane.idle.wait()
         await asyncio.to_thread(lane.close, wait=True)
         self.searcher.close()
 

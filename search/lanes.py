@@ -55,6 +55,8 @@ class Lane:
         self._most, self._deadline_s, self._observe_wait = threads + waiting, deadline_s, observe_wait
         self.calls = 0
         """Number of calls that run or wait."""
+        self.idle = asyncio.Event()
+        """Set when the last call has ended."""
         self._gate = _Gate()
 
     async def run(self, work: Callable[[], Result], prepare: Callable[[], Future[Any] | None] | None = None) -> Result:
@@ -71,6 +73,7 @@ class Lane:
         if self.calls >= self._most:
             raise Overloaded("more requests wait than the service answers in time: try again in a second")
         self.calls += 1
+        self.idle.clear()
         try:
             if prepare is None:
                 return await self._in_thread(work)
@@ -87,6 +90,8 @@ class Lane:
                 raise Overloaded("the model did not answer in time: try again in a second") from None
         finally:
             self.calls -= 1
+            if not self.calls:
+                self.idle.set()
 
     async def _in_thread(self, work: Callable[[], Result], on_start: Callable[[], None] | None = None) -> Result:
         began, loop = time.perf_counter(), asyncio.get_running_loop()

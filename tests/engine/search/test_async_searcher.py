@@ -139,6 +139,26 @@ async def test_closing_waits_for_running_calls_and_a_later_call_opens_again(addr
     await searcher.close()
 
 
+@pytest.mark.asyncio
+async def test_closing_waits_for_calls_that_wait_for_others(address: Path, encoder: Any) -> None:
+    begun, release = threading.Event(), threading.Event()
+    searcher = AsyncSearcher(address, encoder, threads=2)
+    await searcher.search("moon")
+
+    def hold(texts: list[str]) -> None:
+        begun.set()
+        release.wait(60)
+
+    encoder.ask = hold
+    tasks = [asyncio.create_task(searcher.search(f"moon {n}", 1)) for n in range(20)]
+    await _until(begun.is_set)
+    closing = asyncio.create_task(searcher.close())
+    await asyncio.sleep(0)
+    release.set()
+    assert all(len(hits) == 1 for hits in await asyncio.gather(*tasks))
+    await closing
+
+
 async def _until(holds: Callable[[], bool]) -> None:
     async with asyncio.timeout(60):
         while not holds():
