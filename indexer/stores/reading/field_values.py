@@ -5,17 +5,39 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any, Literal
+from functools import wraps
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from indexer.errors import IndexDamaged, LikewiseError, Message
 from indexer.filters.dates import day_of, read_date
 from indexer.filters.tree import COLUMNS, Scalar, Where
 from indexer.stores.port import MAX_VALUE_CHARACTERS, FieldValues, Ids
+from indexer.stores.reading.document_rows import WRONG_TYPES
 from indexer.stores.reading.view import View
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 _VALUES = "FROM {tables}.field_value WHERE field_id = %s AND {number} IS NOT NULL"
+
+
+def _sound(read: Callable[Concatenate[FieldReader, str, P], R]) -> Callable[Concatenate[FieldReader, str, P], R]:
+    """Return a method that raises IndexDamaged for a value that is not of the type of its field."""
+
+    @wraps(read)
+    def checked(self: FieldReader, field: str, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return read(self, field, *args, **kwargs)
+        except LikewiseError:
+            raise
+        except (OverflowError, *WRONG_TYPES) as error:
+            problem = f"a stored value of the field {field} is damaged: repair the index"
+            raise IndexDamaged(Message(problem, " (likewise check --repair)")) from error
+
+    return checked
 
 
 class FieldReader:
@@ -23,6 +45,7 @@ class FieldReader:
 
     _view: View
 
+    @_sound
     def values(self, field: str, limit: int, where: Where | None = None) -> FieldValues:
         """Return the values of a field and the `limit` most frequent of them. An unknown field has no values.
 
@@ -65,6 +88,7 @@ class FieldReader:
         ((documents,),) = self._view.rows(distinct + among("document_id"), list(ids.values()), *chosen)
         return FieldValues(documents, tuple(frequent[:limit]), numbers, days)
 
+    @_sound
     def histogram(
         self, field: str, kind: Literal["number", "date"], bins: int, where: Where | None = None
     ) -> list[int]:
@@ -93,6 +117,7 @@ class FieldReader:
             counts[min(number, bins - 1)] += count
         return counts
 
+    @_sound
     def dates(self, field: str, where: Where | None = None) -> tuple[Ids, NDArray[np.int64]]:
         """Return the documents that a filter leaves and that have a date in a field.
 

@@ -152,6 +152,34 @@ def test_check_sees_metadata_that_changed_behind_its_back_and_mends_what_is_deri
         assert [hit.uri for hit in searcher.search_vector(ROWS[6], 50, where="n = 6 and odd = false")] == ["d6"]
 
 
+@pytest.mark.parametrize("damaged", ["broken", b"\xff", 1e300])
+def test_a_damaged_value_of_a_field_is_named_with_its_repair(
+    folder: Path, likewise: Callable[..., Any], damaged: Any
+) -> None:
+    with Index.open(folder) as index:
+        index.add([Document("d6", "the moon", metadata={"n": 6, "on": "2024-01-31"})], ROWS[6:7])
+        index.add([Document("d7", "the moon", metadata={"n": 7, "on": "2024-02-28"})], ROWS[7:8])
+    with closing(sqlite3.connect(folder / "catalog.db")) as catalog, catalog:
+        fields = "SELECT id FROM field WHERE type IN ('number', 'date')"
+        ((number,),) = catalog.execute("SELECT id FROM document WHERE uri = 'd7'")
+        new = f"UPDATE field_value SET value = ? WHERE field_id IN ({fields}) AND document_id = ?"
+        catalog.execute(new, (damaged, number))
+    with Searcher(folder) as searcher:
+        calls: list[Callable[[], Any]] = [lambda: searcher.search("moon", mode="words", newer="90d:on")]
+        if damaged != 1e300:  # which is a number
+            calls += [lambda: searcher.histogram("n", "number"), lambda: searcher.histogram("on", "date")]
+            calls += [lambda: searcher.values("on")]
+        for call in calls:
+            with pytest.raises(IndexDamaged, match=r"a stored value of the field (n|on) is damaged: repair the index"):
+                call()
+    said = likewise("search", folder, "moon", "--mode", "words", "--newer", "90d:on")
+    assert (said.code, said.err.strip().endswith("repair the index (likewise check --repair)")) == (3, True)
+    assert likewise("check", folder, "--repair").code == 0
+    with Searcher(folder) as searcher:
+        assert [hit.uri for hit in searcher.search("moon", mode="words", newer="90d:on")] == ["d7", "d6"]
+        assert searcher.values("n").numbers == (6, 7)
+
+
 def test_orphans_are_notes_and_the_next_writer_removes_them(folder: Path, likewise: Callable[..., Any]) -> None:
     (folder / "segments" / "0123456789abcdef.faiss").write_bytes(b"left by a writer that was killed")
     said = likewise("check", folder, "--json").reported(0, ok=True, problems=[])

@@ -396,6 +396,7 @@ ELSEWHERE = {
     "likewise/cache/deferred.py": MODEL,
     "likewise/cache/vector_cache.py": "needs a damaged cache: tests/parts/cache/test_vector_cache.py",
     "likewise/workers/named.py": "needs a run of minutes: tests/parts/workers/test_quicker.py",
+    "indexer/stores/reading/field_values.py": "needs a damaged value: tests/engine/stores/test_store_damage.py",
     "indexer/exchange.py": "names no way out: the record is not from an export",
     "indexer/indexing/identity.py": MODEL,
     "indexer/indexing/ingest.py": "needs vectors of another recipe: tests/engine/indexing/test_own_vectors.py",
