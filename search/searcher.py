@@ -220,14 +220,14 @@ class Searcher(Asker):
 
         They are read in pages. If another index replaces this index between two pages, the iterator raises NotAnIndex.
         """
-        return self._iterate(self._store.iterate, where)
+        return self._iterate(self._store.iterate, filter_tree(where))
 
     def all_vectors(self, where: Filter | None = None) -> Iterator[tuple[str, Vector]]:
         """Iterate over the uris of the documents that a filter leaves, or all, each with what `vectors` returns.
 
         They are read in pages, in the order they were added. Errors are those of `documents`.
         """
-        stored = self._iterate(self._store.export, where)
+        stored = self._iterate(self._store.export, filter_tree(where))
         return ((item.document.uri, item.vectors) for item in stored if item.vectors is not None)
 
     def documents_page(
@@ -256,14 +256,9 @@ class Searcher(Asker):
                 after = id_
             return page, None
 
-    def _iterate(self, read: Callable[[Where | None], Iterator[Item]], where: Filter | None) -> Iterator[Item]:
-        """Check a filter, and return an iterator over what `read` returns for it."""
+    def _iterate(self, read: Callable[[Where | None], Iterator[Item]], where: Where | None) -> Iterator[Item]:
         with self._filtered(where) as (_, condition):
-            return self._iterated(read, condition, where)
-
-    def _iterated(
-        self, read: Callable[[Where | None], Iterator[Item]], condition: Where | None, where: Filter | None
-    ) -> Iterator[Item]:
+            pass
         try:
             yield from read(condition)
         except UnknownField:  # Before the first document: the last one with a field of the filter was removed.
