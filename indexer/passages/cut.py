@@ -115,6 +115,11 @@ def visible_text(text: str, format_: str | None) -> str:
     return visible_parts(text, format_, [(0, len(text))])[0]
 
 
+def text_for_people(text: str, format_: str | None) -> str:
+    """Return what a person sees of a text: its visible part without the marks of Sphinx and MyST."""
+    return VisibleText.read(text, format_, for_people=True).part(0, len(text))
+
+
 def titled_text(title: str, text: str, format_: str | None) -> str:
     """Return what a model reads of a text as a whole: its title, a space, and what is visible of the text."""
     return f"{title} {visible_text(text, format_)}".strip()

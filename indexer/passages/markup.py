@@ -1,15 +1,17 @@
 """The invisible parts of reStructuredText and Markdown: targets of links, names of roles, and comments.
 
 These parts are not embedded, not indexed as words and not shown. Code, header fields and the content of directives
-stay. No character of a document changes, so that offsets stay true. docs/decisions.md says why docutils does not do it.
+stay. The marks of directives, labels and substitutions, and the roles of MyST, are only not shown. No character
+of a document changes, so that offsets stay true. docs/decisions.md says why docutils does not do it.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate, chain, pairwise
 from typing import Any, NamedTuple
 
@@ -32,9 +34,13 @@ class VisibleText:
     _removed: tuple[int, ...]  # how many characters are hidden before each hidden range, and in all
 
     @classmethod
-    def read(cls, source: str, format_: str | None) -> VisibleText:
-        """Return the visible text of a document, or of a passage as if it began outside of a code block."""
-        hidden = hidden_ranges(source, format_)
+    def read(cls, source: str, format_: str | None, *, for_people: bool = False) -> VisibleText:
+        """Return the visible text of a document, or of a passage as if it began outside of a code block.
+
+        Args:
+            for_people: hide the marks of Sphinx and MyST too, which are embedded: directives, roles and labels.
+        """
+        hidden = hidden_ranges(source, format_, for_people=for_people)
         removed = (0, *accumulate(end - start for start, end in hidden))
         return cls(source, hidden, "".join(_visible_parts(source, hidden)), removed)
 
@@ -84,18 +90,19 @@ class VisibleText:
         return self.hidden[number] if number < len(self.hidden) and self.hidden[number][0] <= offset else None
 
 
-def hidden_ranges(text: str, format_: str | None) -> tuple[Range, ...]:
+def hidden_ranges(text: str, format_: str | None, *, for_people: bool = False) -> tuple[Range, ...]:
     """Return what is hidden in a text, in order; empty if nothing else has a letter or digit."""
     ranges: list[Range] = []
-    find = {
+    rst, markdown = partial(_rst, for_people=for_people), partial(_markdown, for_people=for_people)
+    finders: dict[str, Callable[[str], Iterable[Range]]] = {
         "latex": _latex_accents,
-        "rst": _rst,
-        "markdown": _markdown,
-        "ipynb": _markdown,
-        "canvas": _markdown,
+        "rst": rst,
+        "markdown": markdown,
+        "ipynb": markdown,
+        "canvas": markdown,
         "subtitles": subtitle_marks,
-    }.get(format_ or "")
-    for start, end in sorted(find(text)) if find else ():
+    }
+    for start, end in sorted(finders[format_](text)) if format_ in finders else ():
         if ranges and start <= ranges[-1][1]:
             ranges[-1] = ranges[-1][0], max(ranges[-1][1], end)
         elif start < end:
@@ -163,6 +170,16 @@ _AFTER = lazy_pattern(rf":{_NAME}:|__?")
 _MAX_ROLE_CHARACTERS = 64
 
 
+_WITHOUT_TEXT = {*_LITERAL_DIRECTIVES, "image", "index"}
+"""Directives whose first lines a person does not see."""
+_OPTIONS = r"(?:\r?\n[ \t]*:[\w-]+:(?:[ \t\r].*)?$)*"
+_SPHINX = lazy_pattern(
+    rf"""(?<![\w|`\\]) (\|) (?![ ])[^|\n]+(?<![ ]) (\|) (?![\w|])  # a substitution
+    | ^[ \t]* (\.\.[ \t]+) [\w:+-]+[ ]? (:): .* ({_OPTIONS})  # a directive with options""",
+    re.VERBOSE | re.MULTILINE,
+)
+
+
 class _Line(NamedTuple):
     start: int
     end: int  # with its line end
@@ -170,7 +187,7 @@ class _Line(NamedTuple):
     indent: int
 
 
-def _rst(text: str) -> Iterator[Range]:
+def _rst(text: str, *, for_people: bool) -> Iterator[Range]:
     if ".." not in text and "`" not in text and "__ " not in text:
         return
     lines = [
@@ -182,6 +199,9 @@ def _rst(text: str) -> Iterator[Range]:
         block = _BLOCK.match(line.text)
         directive = (block["directive"] or "").lower() if block else ""
         first = line.start + line.indent + (block.end() if block else 0)
+        has_no_text = block and (block["substitution"] or directive in _WITHOUT_TEXT)
+        head = lines[_paragraph(lines, end, line.indent + 1) - 1].end if for_people and has_no_text else line.start
+        yield line.start, head
         if block and block["target"]:
             end = _indented(lines, end, line.indent, blank=False)
             yield line.start, lines[end - 1].end
@@ -202,6 +222,7 @@ def _rst(text: str) -> Iterator[Range]:
             last = lines[end - 1]
             if not line.text.startswith(">>>"):
                 yield from _rst_inline(text, first, last.end)
+                yield from _groups(_SPHINX, text, line.start, last.end) if for_people else ()
             if text[first : last.end].rstrip().endswith("::"):
                 markers = None if block and last is line else _MARKERS.match(last.text)
                 end = _literal(lines, end, last.indent + (markers.end() if markers else 0))
@@ -277,6 +298,16 @@ def _phrase(text: str, begin: int, inner: int, stop: int, after: int) -> Iterato
 
 # Markdown. markdown-it-py tells blocks and definitions of links by their lines; it gives no offsets within a line.
 
+_MYST = lazy_pattern(
+    rf"""(?<!`) (\{{[\w:+.-]+\}}`[!~]?) [^`<]{{0,500}}? (\s{{0,9}}(?:<[^<>`]{{0,500}}>)?`)  # a role
+    | (?<![`{{]) (\{{\{{[ ]*) [\w.-]+ ([ ]*\}}\}})  # a substitution
+    | ^[ \t>]*+ (?:
+        (\([^()\s]+\)=)[ \t\r]*$  # a label
+      | ((?:`{{3,}}|:{{3,}})[ \t]*\{{[^{{}}\n]+\}}) .* ({_OPTIONS})  # a directive
+      | (`{{3,}}\w*|:{{3,}})[ \t\r]*$ )""",
+    re.VERBOSE | re.MULTILINE,
+)
+"""MyST: https://myst-parser.readthedocs.io/en/latest/syntax/syntax.html"""
 _LITERAL_HTML = lazy_pattern(r"\s*<(?:script|pre|style|textarea)\b", re.IGNORECASE)
 _COMMENT = lazy_pattern("<!--")
 _MARK = lazy_pattern(r"\\.|`+|!\[|\[|\]|<!--", re.DOTALL)
@@ -294,8 +325,15 @@ _TARGET = lazy_pattern(
 )
 
 
-def _markdown(text: str) -> Iterator[Range]:
-    if not any(mark in text for mark in ("](", "][", "]:", "<!--")):
+def _groups(pattern: re.Pattern[str], text: str, start: int, end: int) -> Iterator[Range]:
+    """Yield the places of all groups of a pattern between two offsets."""
+    for match in pattern.finditer(text, start, end):
+        yield from (match.span(group) for group in range(1, pattern.groups + 1) if match[group])
+
+
+def _markdown(text: str, *, for_people: bool) -> Iterator[Range]:
+    myst = ("{", ":::", ")=") if for_people else ()
+    if not any(mark in text for mark in ("](", "][", "]:", "<!--", *myst)):
         return
     from markdown_it import MarkdownIt
     from markdown_it.common.utils import normalizeReference
@@ -310,12 +348,16 @@ def _markdown(text: str) -> Iterator[Range]:
         if not text[start:end].lstrip(" \t>").startswith("[^"):  # a footnote, which is text
             yield start, end
     for token in tokens:
-        if token.map is None or token.type not in ("html_block", "inline"):
+        if token.map is None or token.type not in ("html_block", "inline", "fence"):
             continue
         start, end = starts[token.map[0]], starts[min(token.map[1], len(starts) - 1)]
+        if for_people and token.info.startswith("{") and token.info[1:].split("}")[0] in _WITHOUT_TEXT:
+            yield from ((start, starts[token.map[0] + 1]), (starts[token.map[1] - 1], end))
+        elif for_people and (token.type == "inline" or token.info.startswith("{")):
+            yield from _groups(_MYST, text, start, end)
         if token.type == "inline":
             yield from _links(text, start, end, lambda label: normalizeReference(label) in references)
-        elif not _LITERAL_HTML.match(text, start):
+        elif token.type == "html_block" and not _LITERAL_HTML.match(text, start):
             yield from _links(text, start, end, lambda label: False, _COMMENT)
 
 

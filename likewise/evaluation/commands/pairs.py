@@ -118,9 +118,9 @@ def _pairs_of_file(
 
 
 def _line(side: Side) -> str:
-    from indexer.passages.cut import visible_text
+    from indexer.passages.cut import text_for_people
 
-    text = " ".join(visible_text(side.text, side.format).split())
+    text = " ".join(text_for_people(side.text, side.format).split())
     return f"{shown(side.uri)}: {text if len(text) <= 100 else text[:99] + '…'}"
 
 

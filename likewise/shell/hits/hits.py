@@ -178,25 +178,25 @@ def _passages(rank: int, hit: Hit, presentation: Presentation) -> Iterator[tuple
 
 
 def _flat(text: str, hit: Hit) -> str:
-    from indexer.passages.cut import visible_text
+    from indexer.passages.cut import text_for_people
     from likewise.shell.snippets import snippet
 
-    return snippet(visible_text(text, hit.format), (), len(text)).text
+    return snippet(text_for_people(text, hit.format), (), len(text)).text
 
 
 def _part_of(hit: Hit, stem: Callable[[str], Hashable], width: int | None = None) -> Snippet:
     """Return the part of a hit's passage that a person sees."""
-    from indexer.passages.cut import visible_text
+    from indexer.passages.cut import text_for_people
     from likewise.shell.snippets import WIDTH, snippet
 
     why = hit.why or {}
     sentence = why.get("sentence")
     return snippet(
-        _with_cells(visible_text("".join(hit.text[start:end] for start, end in hit.shown), hit.format), hit),
+        _with_cells(text_for_people("".join(hit.text[start:end] for start, end in hit.shown), hit.format), hit),
         (word["text"] for word in why.get("words", ())),
         width or WIDTH,
         stem=stem,
-        sentence=visible_text(sentence["text"], hit.format) if sentence else "",
+        sentence=text_for_people(sentence["text"], hit.format) if sentence else "",
     )
 
 
@@ -231,7 +231,7 @@ def _reasons_if(hit: Hit, presentation: Presentation) -> Iterable[tuple[str, str
 
 def _reasons(hit: Hit) -> Iterable[tuple[str, str]]:
     """Yield the label and the text of each reason of the score."""
-    from indexer.passages.cut import visible_text
+    from indexer.passages.cut import text_for_people
 
     why, reranked = dict(hit.why or {}), ""
     if first := why.get("first"):
@@ -256,7 +256,7 @@ def _reasons(hit: Hit) -> Iterable[tuple[str, str]]:
             printable(f"{condition['text']} {'is in none of it' if condition['excluded'] else where}"),
         )
     if sentence := why.get("sentence"):
-        text = " ".join(visible_text(sentence["text"], hit.format).split())
+        text = " ".join(text_for_people(sentence["text"], hit.format).split())
         yield "    sentence  ", f"{printable(text)} ({sentence['cosine']:.3f})"
 
 

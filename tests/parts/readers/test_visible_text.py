@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from indexer import Document, Index
-from indexer.passages.cut import PassageSettings, cut, embedded_texts, visible_text
+from indexer.passages.cut import PassageSettings, cut, embedded_texts, text_for_people, visible_text
 from indexer.passages.markup import VisibleText, hidden_ranges
 from indexer.sources import ReadOptions, open_sources
 from indexer.sources.files.reading import read
@@ -268,6 +268,74 @@ def test_targets_roles_and_comments_are_left_out_and_nothing_else(format_: str, 
     assert visible_text(with_other_ends, format_) == visible.replace("\n", "\r\n")
 
 
+SPHINX = """.. _label:
+
+Gadgets
+=======
+
+.. note::
+   :class: tip
+
+   Call :func:`~gadgets.remove` of |product|, see :ref:`the guide <label>`.
+
+.. versionadded:: 3.2
+   A table | of | cells and ``|code|`` stay.
+
+.. index:: single: gadget
+
+.. |product| replace:: Gadgetron
+
+.. code-block:: rst
+   :linenos:
+
+   .. note:: |code|
+"""
+MYST = """(label)=
+# Widgets
+
+```{admonition} Take care
+:class: tip
+Call {func}`~widgets.setup`, see {ref}`the guide <label>`.
+```
+
+:::{warning}
+The {{ product }} of `{{ code }}` and {key: "value"}.
+:::
+
+```{code-block} python
+{func}`code`
+```
+
+```python
+(label)=
+```
+"""
+
+
+@pytest.mark.parametrize(
+    ("format_", "source", "shown"),
+    [
+        (
+            "rst",
+            SPHINX,
+            "Gadgets ======= note: Call gadgets.remove of product, see the guide. versionadded: 3.2 "
+            "A table | of | cells and ``|code|`` stay. .. note:: |code|",
+        ),
+        (
+            "markdown",
+            MYST,
+            "# Widgets Take care Call widgets.setup, see the guide. The product of `{{ code }}` and "
+            '{key: "value"}. {func}`code` ```python (label)= ```',
+        ),
+    ],
+)
+def test_a_person_does_not_see_directives_roles_and_labels(format_: str, source: str, shown: str) -> None:
+    for line_end in ("\n", "\r\n"):
+        assert " ".join(text_for_people(source.replace("\n", line_end), format_).split()) == shown
+    assert "note::" in visible_text(SPHINX, "rst")  # what is embedded
+    assert visible_text(MYST, "markdown") == MYST
+
+
 @pytest.mark.parametrize("source", [RST, MARKDOWN])
 @pytest.mark.parametrize("format_", [None, "text", "python", "html", "jsonl"])
 def test_other_formats_are_as_they_are(format_: str | None, source: str) -> None:
@@ -292,7 +360,7 @@ _MARKS = st.lists(
 @settings(deadline=None)
 @given(_MARKS, st.sampled_from(["rst", "markdown"]), st.data())
 def test_ranges_are_in_order_and_offsets_lead_back(source: str, format_: str, data: st.DataObject) -> None:
-    visible = VisibleText.read(source, format_)
+    visible = VisibleText.read(source, format_, for_people=data.draw(st.booleans()))
     borders = [0, *(border for each in visible.hidden for border in each), len(source)]
     assert borders == sorted(borders)
     assert len(set(borders[1:-1])) == len(borders) - 2
@@ -382,6 +450,11 @@ SIZE = 60_000
         ("rst", ".. a\n\n"),
         ("rst", ":a:`b` "),
         ("rst", "- "),
+        ("rst", "|a "),
+        ("rst", ".. a::\n   :b: c\n"),
+        ("markdown", "{a}` "),
+        ("markdown", "{{ a"),
+        ("markdown", ":::{a}\n:b: c\n"),
         ("markdown", "[a](b"),
         ("markdown", '[a](b "'),
         ("markdown", "["),
@@ -395,7 +468,7 @@ SIZE = 60_000
 def test_the_time_grows_with_the_length(format_: str, piece: str) -> None:
     text = piece * (SIZE // len(piece))
     for source in (f"a\n\n{text}", f"a\n\n{text}\n\n<!-- -->"):
-        assert hidden_ranges(source, format_) is not None
+        assert hidden_ranges(source, format_, for_people=True) is not None
 
 
 @pytest.mark.parametrize(("format_", "blocks"), [("rst", _RST_BLOCKS), ("markdown", _MARKDOWN_BLOCKS)])

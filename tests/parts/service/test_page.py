@@ -1122,11 +1122,21 @@ def test_marks_of_markup_are_not_shown_and_code_stays(tab: Tab) -> None:
     )
     hit = {"title": "", "start": 0, "score": 1, "page": None, "line": None, "heading": "", "path": None, "metadata": {}}
     found = [hit | {"uri": name, "text": text, "format": name} for name, text in (("markdown", markdown), ("rst", rst))]
-    found.append(hit | {"uri": "listed", "text": listed, "format": "rst"})
-    answer = {"query": "x", "mode": "hybrid", "matched": 3, "exact": True, "answered": True, "notes": [], "hits": found}
+    myst = (
+        "(moon-label)=\n# Moons\n\n```{note}\n:class: tip\n"
+        "Call {func}`~moon.rise` of the {ref}`guide <moon-label>`.\n```\n\n"
+        ":::{warning}\nThe {{ planet }} is `near`.\n:::\n\n```{code-block} python\nmoon()\n```\n"
+    )
+    sphinx = (
+        ".. index:: moon\n\n.. |planet| replace:: Earth\n\n.. note::\n   :class: tip\n\n"
+        "   Call :func:`~moon.rise` of :ref:`the guide <moon-label>` on |planet|.\n"
+    )
+    found += [hit | {"uri": text[:9], "text": text, "format": "rst"} for text in (listed, sphinx)]
+    found.append(hit | {"uri": "myst", "text": myst, "format": "markdown"})
+    answer = {"query": "x", "mode": "hybrid", "matched": 5, "exact": True, "answered": True, "notes": [], "hits": found}
     tab.page.route("**/search", lambda route: route.fulfill(json=answer))
     tab.go("?q=x")
-    expect(tab.page.locator("#hits > li")).to_have_count(3)
+    expect(tab.page.locator("#hits > li")).to_have_count(5)
     parts = [hit.locator("p, pre").all_inner_texts() for hit in tab.page.locator("#hits .passage").all()]
     assert parts == [
         ["A moon", "The moon is full once a month.", "for n in moons:\n    n()"],
@@ -1136,8 +1146,10 @@ def test_marks_of_markup_are_not_shown_and_code_stays(tab: Tab) -> None:
             *("code-block python", "   earth()\n\n     for::", "Text.", "A quoted paragraph:"),
             *("    near()\n\n      far()", "It ends here.", "[1] A footnote [2]."),
         ],
+        ["note", "Call moon.rise of the guide on planet."],
+        ["Moons", "Call moon.rise of the guide.", "The planet is near.", "moon()"],
     ]
-    assert tab.page.locator("#hits .passage code").all_inner_texts() == ["month", "code *x*"]
+    assert tab.page.locator("#hits .passage code").all_inner_texts() == ["month", "code *x*", "near"]
 
 
 @pytest.mark.slow

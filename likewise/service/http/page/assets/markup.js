@@ -12,20 +12,26 @@ const HIDDEN = {
     ESCAPE,
     /^#{1,6}[ \t]+/gm, /^>[ \t]?/gm, /<!--[\s\S]*?-->|<\/?[A-Za-z][^<>\n]*>/g, /(?<!\w)_(?=\S)|(?<=\S)_(?!\w)/g, /^[ \t]*(```|~~~).*$/gm, /!?\[(?=[^\]\n]*\][([])/g,
     /\](\([^)\s]*(\s+"[^"]*")?\)|\[[^\]\n]*\])/g, /\*\*|__(?=\w)|(?<=\w)__/g, /(?<![\w*])\*(?=[^\s*])|(?<=[^\s*])\*(?![\w*])/g,
+    // MyST: labels, directives with their options, roles, and substitutions
+    /^[ \t]*(?:\([^()\s]+\)=[ \t]*|:{3,}.*)$/gm, /(?<=^[ \t]*(?:```+|:::+)[ \t]*\{.*(?:\n[ \t]*:[\w-]+:.*)*\n)[ \t]*:[\w-]+:.*$/gm,
+    /(?<!`)\{[\w:+.-]+\}(?=`)|(?<=[^`]\{[\w:+.-]+\}`)[!~]|[ \t]+(?=<[^<>`\n]+>`)|\{\{ *(?=[\w.-]+ *\}\})|(?<=\{\{ *[\w.-]+) *\}\}/g,
   ],
   rst: [
     ESCAPE,
     /^[ \t]*([=\-~'"^#*+_.:])\1{2,}[ \t]*$/gm, /:[a-zA-Z][\w.:-]*:(?=`)/g, /[ \t]*<[^<>`\n]+>(?=`__?)/g, /(?<=`)__?(?!\w)/g,
     /^[ \t]*\.\. +(?=[\w-]+::)/gm, /(?<=^[ \t]*\.\. +[\w-]+)::/gm, /^[ \t]*:[\w-]+:[ \t]*$/gm, /\*\*/g, /(?<=:):(?=[ \t]*$)/gm,
     /^[ \t]*\.\. _[^:\n]+:.*$/gm, /^[ \t]*\.\. (?=\[)/gm, /(?<![\w*])\*(?=[^\s*])|(?<=[^\s*])\*(?![\w*])/g, /(?<=[\w\]])__?(?=[\s.,;:!?)]|$)/g,
+    /^[ \t]*\.\. (?:index|\|[^|\n]+\|[ \t]+\w+)::.*$/gm, /(?<=^[ \t]*\.\. [\w:+-]+ ?::.*(?:\n[ \t]*:[\w-]+:.*)*\n)[ \t]*:[\w-]+:.*$/gm,
+    /(?<![\w|`\\])\|(?=[^\s|](?:[^|\n]*[^\s|])?\|(?![\w|]))|(?<=(?<![\w|`\\])\|[^\s|][^|\n]*)(?<! )\|(?![\w|])/g, /(?<=:[\w.:-]+:`)[!~]|[ \t]*<[^<>`\n]+>(?=`)/g,
   ],
 };
-const INLINE_CODE = { markdown: /(`+)([^`\n]+)\1/g, rst: /(``)([^`\n]+)``/g };
+const INLINE_CODE = { markdown: /(?:\{[\w:+.-]+\})?(`+)([^`\n]+)\1/g, rst: /(``)([^`\n]+)``/g };
 const CODE_BLOCKS = { markdown: /^[ \t]*(```|~~~).*\n[\s\S]*?(?:^[ \t]*\1[ \t]*$|$(?![\s\S]))/gm };
 /** A line of reStructuredText after which a block of code begins, with its indentation, that of its item included. */
 const RST_OPENING = /^([ \t]*(?:(?:[-*+•]|\w{1,3}[.)])[ \t]+)?)(?:(?!\.\. ).*::|\.\. (?:code|code-block|sourcecode|parsed-literal|productionlist|math|doctest)::.*)[ \t]*\n/gm;
 /** Where a paragraph of marked up text ends: at an empty line, after a heading, and before an item, a row or a field. */
 const GAP = /\n[ \t]*\n\s*|(?<=^#{1,6}[ \t].*)\n|\n(?=[ \t]*(?:\.\.|[-*+•]|\d{1,3}[.)]|\|)[ \t]|#{1,6}[ \t]|:?[A-Z][\w-]{0,30}:[ \t])/gm;
+const DIRECTIVE = /^[ \t]*(?:```+|~~~+)\{(?!code)/;
 const EMPTY_LINES = /\n[ \t]*\n\s*/g;
 const HEADING = { markdown: /^#{1,6}[ \t].*$/, rst: /^.+\n[ \t]*([=\-~^"'#*+.])\1{2,}\s*$/ };
 const ITEM = /^[ \t]*(?:[-*+•]|\d{1,3}[.)]|\|)[ \t]/;
@@ -62,9 +68,9 @@ function rstBlocks(text) {
 
 /** Return the ranges of a text with another look: {start, end, kind}, where kind is "hidden", "code" or "block". */
 function looksOf(text, format) {
-  const blocks = format === "rst" ? rstBlocks(text) : rangesOf(text, CODE_BLOCKS[format], "block");
+  const blocks = format === "rst" ? rstBlocks(text) : rangesOf(text, CODE_BLOCKS[format], "block").filter((block) => !DIRECTIVE.test(text.slice(block.start, block.end)));
   const outside = (range) => !blocks.some((block) => range.start >= block.start && range.end <= block.end);
-  const code = rangesOf(text, INLINE_CODE[format], "code").filter(outside);
+  const code = rangesOf(text, INLINE_CODE[format], "code").filter((range) => outside(range) && text[range.start] !== "{");
   const inCode = (range) => code.some((part) => range.start >= part.start && range.end <= part.end);
   const hidden = (HIDDEN[format] ?? []).flatMap((pattern) => rangesOf(text, pattern, "hidden"))
     .filter((range) => !inCode(range) && (outside(range) || /^[ \t]*(```|~~~)/.test(text.slice(range.start, range.end))));
