@@ -357,7 +357,8 @@ def _write_ledger(db: Database, rows: Sequence[LedgerRow], run: int) -> None:
     # The plus keeps SQLite from using the index of files: a file may have 100,000 rows, and each would read all of
     # them.
     same = "uri = ? AND +file_id = ? AND run < ?"
-    db.conn.executemany(f"DELETE FROM ledger WHERE {same}", ((row.uri, ids[row.file], run) for row in rows))
+    # Each once: a table may have one id in all of its rows, and a deletion reads all rows of the ledger with this id.
+    db.conn.executemany(f"DELETE FROM ledger WHERE {same}", {(row.uri, ids[row.file], run) for row in rows})
     db.table("ledger").insert_all(
         {
             **{"file_id": ids[row.file], "uri": row.uri, "state": row.state, "reason": row.reason.stored()},
@@ -434,8 +435,9 @@ def _reread_duplicates(db: Database) -> int:
         How many files.
     """
     others = (
-        "SELECT DISTINCT l.file_id FROM ledger l JOIN ledger g ON g.uri = l.uri WHERE g.state = 'gone' AND"
-        " (l.state IN ('indexed', 'updated', 'unchanged') OR (l.state = 'skipped' AND l.reason = ?))"
+        # Not a join: a table may have one id in all of its rows.
+        "SELECT DISTINCT file_id FROM ledger WHERE uri IN (SELECT uri FROM ledger WHERE state = 'gone')"
+        " AND (state IN ('indexed', 'updated', 'unchanged') OR (state = 'skipped' AND reason = ?))"
     )
     files = db.execute(others, (Code.DUPLICATE().stored(),)).fetchall()
     db.conn.executemany("UPDATE file SET size = -1 WHERE id = ?", files)
