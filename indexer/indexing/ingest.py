@@ -279,6 +279,11 @@ class _Commits:
             self._under_way.popleft()
             self._put(batch, prepared)
 
+    def put_all(self) -> None:
+        """Commit everything so far."""
+        self.submit()
+        self.commit(0)
+
     def document(self, uri: str) -> Document | None:
         """Return the document that the index has of a uri, or will have after the commits that are under way."""
         for batch in (self.batch, *(batch for batch, _ in reversed(self._under_way))):
@@ -431,10 +436,10 @@ class Run:
         seen, commits = self.seen, self._commits
         seen.sources = sources
         for source in sources:
-            for _, entries in groupby(read(source, self._options, self._known), attrgetter("file")):
+            read_entries = read(source, self._options, self._known, commits.put_all)
+            for _, entries in groupby(read_entries, attrgetter("file")):
                 self._read_file(source, entries)
-        commits.submit()
-        commits.commit(0)
+        commits.put_all()
         unseen = (path for path in self._ledger.files if path not in seen.files and seen.doubt(path) is None)
         missing = [path for path in unseen if seen.covers(path)]
         # Standard input is left out: it does not have to bring again what an earlier run brought.
@@ -532,7 +537,8 @@ class Run:
         seen, batch = self.seen, self._commits.batch
         seen.files.add(entry.file)
         if not entry.opened:
-            seen.states[entry.state] += 1
+            assert entry.state != "read"
+            seen.add(entry.file, entry.state, entry.reason)
             seen.counts["duplicates"] += entry.reason.code is Code.DUPLICATE
             seen.unopened.add(entry.file)
             return None

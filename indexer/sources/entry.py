@@ -82,6 +82,8 @@ def content_or_entry(read_content: Callable[[], Content], uri: str, file: str, s
         return Entry(uri, file, "skipped", skip.reason, stamp=stamp)
     except Unreadable as error:
         return Entry(uri, file, "failed", error.reason, stamp=stamp)
+    except OSError as error:
+        return Entry(uri, file, "failed", Code.CANNOT_BE_READ(error.strerror or error), stamp=stamp)
     return content
 
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import BinaryIO
 
-from indexer.ledger import HELD, NO_REASON, Code
+from indexer.ledger import HELD, NO_REASON, Code, Reason
 from indexer.records import Document, KnownFile, Stamp
 from indexer.sources.entry import Entry, ReadOptions, content_or_entry, entry_of
 from indexer.sources.files.extractor import EXTRACTOR
@@ -105,7 +105,8 @@ class _Mailbox:
         read_content = partial(EXTRACTOR.extract, uri, EML.reader, most, data=message.data)
         content = content_or_entry(read_content, uri, file, stamp)
         if isinstance(content, Entry):
-            return content
+            late = content.reason.code is Code.TOO_SLOW
+            return replace(content, reason=replace(content.reason, mark=message.mark)) if late else content
         document = Document(
             uri=uri,
             text=content.text,
@@ -136,6 +137,8 @@ def _read_mbox(stream: BinaryIO, mailbox: _Mailbox, stamp: Stamp, known: KnownFi
         message = read_message(stream, begin, end, limit)
         uri, is_unchanged = uris.recorded(message)
         if is_unchanged and not message.is_expunged:
+            if uri in uris.late:
+                return Entry(uri, mailbox.path, "failed", uris.late[uri], stamp=stamp)
             reason, notes = replace(NO_REASON, mark=message.mark), known.notes.get(uri, ()) if known is not None else ()
             return Entry(uri, mailbox.path, "unchanged", reason, stamp=stamp, notes=notes)
         if not uri and may_wait and uris.may_belong_to_a_later_one(message):
@@ -158,9 +161,14 @@ def _read_mbox(stream: BinaryIO, mailbox: _Mailbox, stamp: Stamp, known: KnownFi
 
 
 class _MboxUris:
-    """The uris of the messages of an mbox: uris from the ledger, and new uris."""
+    """The uris of the messages of an mbox: uris from the ledger, and new uris.
+
+    Attributes:
+        late: why messages failed that took too long to parse.
+    """
 
     def __init__(self, mailbox: _Mailbox, known: KnownFile | None) -> None:
+        self.late: dict[str, Reason] = {}
         self._mailbox = mailbox
         self._by_mark: dict[str, str] = {}
         self._equal: dict[str, list[str]] = {}  # more uris of messages that are equal, by their mark
@@ -172,7 +180,9 @@ class _MboxUris:
             if self._by_mark.setdefault(mark, uri) != uri:
                 self._equal.setdefault(mark, []).append(uri)
             self._known.add(uri)
-            if state not in HELD or not reason.mark:
+            if state == "failed" and reason.code is Code.TOO_SLOW and reason.mark:
+                self.late[uri] = reason
+            elif state not in HELD or not reason.mark:
                 self._changed.add(uri)
         is_whole = known is not None and known.stamp.size >= 0 and known.readers == {reader_of(mailbox.format)}
         self._may_skip = is_whole and not mailbox.options.rehash

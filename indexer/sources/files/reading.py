@@ -8,9 +8,11 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from threading import Thread
 from typing import BinaryIO, Protocol
 
 from indexer import doors
@@ -20,7 +22,7 @@ from indexer.records import Document, KnownFile, Stamp
 from indexer.sources.content import Content, Skip, Unreadable
 from indexer.sources.encoding import decode, decode_text, undecodable
 from indexer.sources.entry import Entry, ReadOptions, content_or_entry, entry_of
-from indexer.sources.files.extractor import EXTRACTOR
+from indexer.sources.files.extractor import EXTRACTOR, WORKERS
 from indexer.sources.files.titles import title_of
 from indexer.sources.folders.source import STDIN, Source
 from indexer.sources.folders.walk import WalkedFile
@@ -41,7 +43,7 @@ from indexer.sources.formats import (
     reader_of,
     reason_not_to_read,
 )
-from indexer.sources.limits import MAX_EXPANSION
+from indexer.sources.limits import MAX_EXPANSION, MAX_FILE_SECONDS, MAX_MB_SECONDS, PATIENCE_SECONDS
 from indexer.sources.records import jsonl, table
 from indexer.sources.records.record import Container
 
@@ -64,14 +66,20 @@ class Mailboxes(Protocol):
         """Yield the entries of the messages in an open file. Messages that the ledger has are not parsed."""
 
 
-def read(source: Source, options: ReadOptions, known: Callable[[str], KnownFile | None]) -> Iterator[Entry]:
-    """Yield the entries of a SOURCE in a fixed order, with one file or record in memory at a time.
+def read(
+    source: Source,
+    options: ReadOptions,
+    known: Callable[[str], KnownFile | None],
+    before_wait: Callable[[], None] = lambda: None,
+) -> Iterator[Entry]:
+    """Yield the entries of a SOURCE, with two files or a record in memory at a time.
 
-    A file is not opened if its stamp and its reader have not changed and nothing of it failed: its recorded entries are
-    yielded.
+    The order is fixed, but a file that takes long comes when it has been read. A file is not opened if its stamp and
+    its reader have not changed, and nothing of it failed that may be read now: its recorded entries are yielded.
 
     Args:
         known: returns the record of the ledger for the path of a file.
+        before_wait: is called before nothing can be read until a file has ended that takes long.
     """
     if source.root == STDIN:
         for entry in jsonl.read_jsonl(sys.stdin.buffer, Container(STDIN, "jsonl", None, None, options)):
@@ -79,6 +87,7 @@ def read(source: Source, options: ReadOptions, known: Callable[[str], KnownFile 
         return
     part = doors.find("parts", "readers")
     mailboxes: Mailboxes | None = part and part.Mailboxes(known, options)
+    slow_files = _SlowFiles(before_wait)
     for file in source.files(claim=True):
         path, status = file.path, file.status
         if status is None:
@@ -93,26 +102,64 @@ def read(source: Source, options: ReadOptions, known: Callable[[str], KnownFile 
         ):
             stamp = recorded.stamp
             for uri, state, reason in recorded.entries:
-                yield Entry(
-                    uri, path, "skipped" if state == "skipped" else "unchanged", reason, opened=False, stamp=stamp
-                )
+                kept = state if state in ("skipped", "failed") else "unchanged"
+                yield Entry(uri, path, kept, reason, opened=False, stamp=stamp)
             continue
-        yield from entries_of(file, options, mailboxes, is_discovered=path != source.root)
+        yield from entries_of(file, options, mailboxes, path != source.root, read_whole=slow_files.read)
+    yield from slow_files.done()
 
 
 def _is_final(path: str, recorded: KnownFile, options: ReadOptions) -> bool:
     """Return whether reading the file again would have the same outcome.
 
-    This is true if the reader has not changed, and nothing failed, was over the size limit or lacked a reader. A
-    program of the user that has failed to read some pages counts too, and an attachment that took too long.
+    This is true if the reader has not changed, and nothing was over the size limit, lacked a reader, or failed, unless
+    it took too long. A program of the user that has failed to read some pages counts too, and an attachment that took
+    too long.
     """
     lacking = any(note.code in _LACKING for notes in recorded.notes.values() for note in notes)
     if lacking or not is_read_alike(path, recorded, options.extractors):
         return False
     for _, state, reason in recorded.entries:
-        if state == "failed" or (state == "skipped" and reason.code in _MAY_BE_READ_NOW):
+        if (state == "failed" and reason.code is not Code.TOO_SLOW) or (
+            state == "skipped" and reason.code in _MAY_BE_READ_NOW
+        ):
             return False
     return bool(recorded.entries)
+
+
+class _SlowFiles:
+    """Reads whole files, and sets a file aside that takes longer than PATIENCE_SECONDS: those after it do not wait."""
+
+    def __init__(self, before_wait: Callable[[], None]) -> None:
+        """Call `before_wait` before nothing can be read until a file has ended."""
+        self._before_wait = before_wait
+        self._under_way = list[Future[Entry]]()
+
+    def read(self, read: Callable[[], Entry]) -> Iterator[Entry]:
+        """Yield the entry of a file if it is read soon, and those of files that were set aside and are read now."""
+        entry = Future[Entry]()
+        Thread(target=_complete, args=(entry, read), daemon=True).start()
+        self._under_way.append(entry)
+        wait([entry], PATIENCE_SECONDS)
+        yield from self.done(most=WORKERS - 1)
+
+    def done(self, most: int = 0) -> Iterator[Entry]:
+        """Yield the entries that are read. Wait until at most `most` files are under way."""
+        while True:
+            done = [entry for entry in self._under_way if entry.done()]
+            self._under_way = [entry for entry in self._under_way if entry not in done]
+            yield from (entry.result() for entry in done)
+            if len(self._under_way) <= most:
+                return
+            self._before_wait()
+            wait(self._under_way, return_when=FIRST_COMPLETED)
+
+
+def _complete(future: Future[Entry], read: Callable[[], Entry]) -> None:
+    try:
+        future.set_result(read())
+    except BaseException as error:  # noqa: BLE001 - the reading thread raises it again
+        future.set_exception(error)
 
 
 def entries_of(
@@ -121,11 +168,14 @@ def entries_of(
     mailboxes: Mailboxes | None,
     is_discovered: bool,
     part_of: Callable[[BinaryIO, Format], tuple[BinaryIO, Format]] = lambda *whole: whole,
+    read_whole: Callable[[Callable[[], Entry]], Iterator[Entry]] = lambda read: iter((read(),)),
 ) -> Iterator[Entry]:
     """Open one file and yield its entries.
 
     Args:
         part_of: returns what is read of the open file, and as which format; by itself all of it.
+        read_whole: yields the entry of a file that a reader reads as a whole, now or later, and entries of files before
+            it.
     """
     read_ns = time.time_ns()
     path, status = walked.path, walked.status
@@ -142,7 +192,7 @@ def entries_of(
                 format_ = Format(program.kind, "extracted")
             reader = reader_of(format_.name)
             part, format_ = part_of(file, format_)
-            for entry in _read(part, walked, format_, head, stamp, options, mailboxes, is_discovered):
+            for entry in _read(part, walked, format_, head, stamp, options, mailboxes, is_discovered, read_whole):
                 left = max(stamp.size - file.tell(), 0) if format_.kind == "records" else 0
                 yield replace(entry, reader=entry.reader or reader, left=left)
     except OSError as error:
@@ -158,6 +208,7 @@ def _read(
     options: ReadOptions,
     mailboxes: Mailboxes | None,
     is_discovered: bool,
+    read_whole: Callable[[Callable[[], Entry]], Iterator[Entry]],
 ) -> Iterator[Entry]:
     """Yield the entries of an open file of this format."""
     path = walked.path
@@ -169,10 +220,25 @@ def _read(
         else:
             yield from mailboxes.entries(file, walked, stamp)
     elif format_.kind == "records":
-        yield from _records(file, path, format_, stamp, options, is_discovered)
+        yield from _in_time(_records(file, path, format_, stamp, options, is_discovered), path, stamp)
     else:
-        read_content = partial(_content, file, path, format_, options)
-        yield _whole_file(read_content, path, format_, stamp, options)
+        # Read here: the file is closed when the entry comes later.
+        data = b"" if format_.kind == "extracted" else file.read(options.max_bytes + 1)
+        read_content = partial(_content, data, path, format_, options)
+        read_entry = partial(_whole_file, read_content, path, format_, stamp, options)
+        yield from read_whole(read_entry) if format_.kind == "extracted" or format_.reader else (read_entry(),)
+
+
+def _in_time(entries: Iterator[Entry], path: str, stamp: Stamp) -> Iterator[Entry]:
+    """Yield the entries of a file that this process reads, until reading them takes too much of its time."""
+    left = most = max(MAX_FILE_SECONDS, MAX_MB_SECONDS * stamp.size / 2**20)
+    while left >= 0:
+        began = time.thread_time()
+        if (entry := next(entries, None)) is None:
+            return
+        left -= time.thread_time() - began
+        yield entry
+    yield Entry(path, path, "failed", Code.TOO_SLOW(f"{most:.0f}"), stamp=stamp)
 
 
 def _whole_file(
@@ -237,9 +303,7 @@ def _records(
             return
         if records is None:  # other JSON is a text like any other
             format_ = Format("json", "text")
-            yield _whole_file(
-                partial(_content, io.BytesIO(data), path, format_, options), path, format_, stamp, options
-            )
+            yield _whole_file(partial(_content, data, path, format_, options), path, format_, stamp, options)
         elif not records.have_text and len(records.records) > table.MAX_ROWS:
             note = Code.RECORDS_AS_ONE(f"{len(records.records):,}")
             yield container.document(Content(text, metadata={"size": stamp.size}), note)
@@ -247,17 +311,17 @@ def _records(
             yield from jsonl.read_json(records, container)
 
 
-def _content(file: BinaryIO, path: str, format_: Format, options: ReadOptions) -> Content:
-    """Return what the reader of a format makes of a file."""
+def _content(data: bytes, path: str, format_: Format, options: ReadOptions) -> Content:
+    """Return what the reader of a format makes of a file, or of its data if they are a text."""
     if format_.kind == "extracted":
         return EXTRACTOR.extract(path, format_.reader, MAX_EXPANSION * options.max_bytes)
-    return _decode(file.read(options.max_bytes + 1), path, format_)
+    return _decode(data, path, format_)
 
 
 def _entry(content: Content | Entry, path: str, format_: Format, stamp: Stamp) -> Entry:
-    """Return the entry of a file with this content; an entry that says why there is none is returned as it is."""
+    """Return the entry of a file with this content; or the entry that says why there is none."""
     if isinstance(content, Entry):
-        return content
+        return replace(content, reader=reader_of(format_.name))
     document = Document(
         uri=path,
         text=content.text,
@@ -268,7 +332,7 @@ def _entry(content: Content | Entry, path: str, format_: Format, stamp: Stamp) -
         modified=_modified(stamp),
         sections=content.sections,
     )
-    return entry_of(document, path, stamp, content.note, content.unread)
+    return replace(entry_of(document, path, stamp, content.note, content.unread), reader=reader_of(format_.name))
 
 
 def _decode(data: bytes, path: str, format_: Format) -> Content:

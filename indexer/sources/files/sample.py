@@ -11,7 +11,9 @@ from random import Random
 from typing import BinaryIO
 
 from indexer import doors
+from indexer.ledger import Code
 from indexer.sources.entry import ReadOptions
+from indexer.sources.files.extractor import EXTRACTOR
 from indexer.sources.files.reading import entries_of
 from indexer.sources.folders.source import STDIN, Source
 from indexer.sources.folders.walk import WalkedFile
@@ -50,6 +52,8 @@ def sample_texts(groups: Iterable[tuple[ReadOptions, Sequence[Source]]]) -> list
                 return []
             if entry.document is not None:
                 texts.append(entry.document.text)
+            elif entry.reason.code is Code.TOO_SLOW:
+                EXTRACTOR.late.add(entry.uri)
         if sum(whole) >= _WHOLE_BYTES:
             break
     return texts

@@ -26,7 +26,7 @@ from indexer import Index
 from indexer.ledger import Code
 from indexer.records import KnownFile
 from indexer.sources import Entry
-from indexer.sources.content import Content
+from indexer.sources.content import Content, Unreadable
 from indexer.sources.files.extractor import EXTRACTOR
 from indexer.sources.formats import EML, MBOX, TEXT, format_of
 from likewise.readers import mbox
@@ -116,6 +116,33 @@ def test_an_attachment_that_took_too_long_is_tried_again_and_nothing_else_is(
     whole = recorded([first[0], second[0], first[2]])
     assert {entry.state for entry in collect(path, known=whole)} == {"unchanged"}
     assert not parsed
+
+
+def test_a_message_that_took_too_long_is_not_parsed_when_mail_arrives(
+    tmp_path: Path, collect: Collect, parsed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "mbox", box(mail("a"), mail("b", "The slow one.")))
+    extract, slow = EXTRACTOR.extract, Code.TOO_SLOW("60")
+
+    def late(uri: str, module: str, most: int, data: bytes) -> Content:
+        if b"slow" in data:
+            raise Unreadable(slow)
+        return extract(uri, module, most, data=data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(EXTRACTOR, "extract", late)
+        first = collect(path)
+    known = recorded(first)
+    write(path, box(mail("a"), mail("b", "The slow one."), mail("c")))
+    parsed.clear()
+    second = collect(path, known=known)
+    assert [(entry.state, entry.reason.text()) for entry in second] == [
+        ("unchanged", ""),
+        ("failed", slow.text()),
+        ("read", ""),
+    ]
+    assert parsed == ["c"]
+    assert names(collect(path, known=recorded(second), rehash=True)) == ["a", "b", "c"]
 
 
 # which files are mailboxes, and how they are divided
