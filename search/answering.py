@@ -16,7 +16,7 @@ from indexer.encoders import Encoder
 from indexer.errors import BadInput
 from indexer.filters.tree import And, In, Where, conditions, render
 from indexer.filters.unknown_fields import without_unknown_fields
-from indexer.languages.questions import MIN_KNOWN_SHARE, known_share_of, names
+from indexer.languages.questions import MIN_KNOWN_SHARE, known_share_of, names, unread_question_note
 from indexer.lookup import is_uri, unknown_uri
 from indexer.records import Vector
 from indexer.settings import Calibration
@@ -203,6 +203,8 @@ class Answering:
             uris = [other.uri for other in family]
             hits.append(Hit.from_passage(passage, score, cosine, why, uris, settings.sources))
         answered, did_you_mean = self._verdict(snapshot, plan, calibration, ranked.nearest - far, question, hits)
+        if plan.mode != "words" and query.row is None:
+            notes += filter(None, [unread_question_note(settings.recipe, query.asked, plan.mode)])
         if ranked.terms == 0 and query.asked:
             notes.append(f"the question {query.asked[:40]!r} has no word to search by: ranked by meaning alone")
         if plan.weights is not None:

@@ -51,9 +51,13 @@ def reads_many_languages(recipe: Recipe | None) -> bool:
     return recipe is not None and _is_among(recipe.for_questions, _MANY_LANGUAGES)
 
 
+def published_name(recipe: Recipe) -> str:
+    """Return the name of a model without its publisher, its folder or its address."""
+    return recipe.model.rpartition("#")[2].rstrip("/").rpartition("/")[2].partition(":")[0]
+
+
 def _is_among(recipe: Recipe, patterns: Sequence[str]) -> bool:
-    published = recipe.model.rpartition("#")[2].rstrip("/").rpartition("/")[2].partition(":")[0].lower()
-    return any(fnmatchcase(published, pattern) for pattern in patterns)
+    return any(fnmatchcase(published_name(recipe).lower(), pattern) for pattern in patterns)
 
 
 def models_that_read(languages: Collection[str]) -> Sequence[str]:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import unicodedata
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.languages.models import reads_many_languages
+from indexer.encoders.recipes.recipe import Recipe
+from indexer.errors import Message
+from indexer.languages.models import published_name, reads_english_alone, reads_many_languages
 from indexer.lazy_pattern import lazy_pattern
 from indexer.stores.reading.snapshot import Snapshot
 from indexer.stores.words.analysis import UNSPACED
@@ -15,6 +22,56 @@ MIN_KNOWN_SHARE = 0.6
 
 _WORDS = lazy_pattern(r"[^\W\d_]+")
 _SPACED = lazy_pattern(rf"[^\W_{UNSPACED}]+")
+
+
+MIN_FREQUENT_WORDS = 2
+"""Minimum frequent words of a language in a question. One of them may be a name or an English word."""
+
+
+def unread_question_note(recipe: Recipe | None, question: str, mode: str) -> str | None:
+    """Return a note if the model of an index reads English alone and a question is surely in another language."""
+    if recipe is None or not reads_english_alone(recipe.for_questions):
+        return None
+    if (language := other_language(question)) is None:
+        return None
+    from indexer.encoders.recipes.locate import MULTILINGUAL_MODEL
+
+    seems = f"this question seems to be {language}, and {published_name(recipe)} reads English alone"
+    model = f"{MULTILINGUAL_MODEL} is a model that reads it"
+    migrate = f"likewise migrate INDEX --model {MULTILINGUAL_MODEL}"
+    if mode == "hybrid":
+        return Message(f"{seems}: {model}", f" ({migrate})")
+    return Message(f'{seems}: the mode "hybrid" compares its words too, and {model}', f" (--mode hybrid; {migrate})")
+
+
+def other_language(question: str) -> str | None:
+    """Return a name for the language of a question that is surely not English; None for any other question.
+
+    A question has too few words for a classifier, so only the most frequent words and the script decide.
+    """
+    letters = [letter for letter in question if letter.isalpha()]
+    others = [letter for letter in letters if not unicodedata.name(letter, "LATIN").startswith("LATIN")]
+    if 2 * len(others) > len(letters):
+        script = unicodedata.name(others[0]).partition(" ")[0].capitalize()
+        return "Chinese or Japanese" if script == "Cjk" else script
+    frequent, asking, also_english = _frequent_words()
+    words = frozenset(_WORDS.findall(question.lower()))
+    found = {language: words & of_language for language, of_language in frequent.items()}
+    counts = {language: len(each) + len(each & asking) for language, each in found.items()}
+    language = max(counts, key=lambda each: counts[each])  # the first of equal ones: English
+    return language if counts[language] >= MIN_FREQUENT_WORDS and found[language] - also_english else None
+
+
+@cache
+def _frequent_words() -> tuple[Mapping[str, frozenset[str]], frozenset[str], frozenset[str]]:
+    """Return the frequent words of each language; the words that begin questions and are not English, which count as
+    two; and English words with frequent parts of names and abbreviations, which show no other language."""
+    lines = Path(__file__).with_name("frequent_words.txt").read_text(encoding="utf-8").splitlines()
+    marked = {language: frozenset(words.split()) for language, _, words in (line.partition(": ") for line in lines)}
+    frequent = {language: frozenset(word.rstrip("?") for word in words) for language, words in marked.items()}
+    names = frequent.pop("names")
+    asking = frozenset(word[:-1] for words in marked.values() for word in words if word.endswith("?"))
+    return frequent, asking, names | frequent["English"]
 
 
 def pieces_per_word(text: str, tokens: NDArray[np.integer]) -> float:

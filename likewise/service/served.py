@@ -15,13 +15,11 @@ from typing import Any, Literal
 from indexer import errors
 from indexer.deadline import Deadline
 from indexer.filters.mapping import Filter
-from indexer.languages.models import reads_english_alone
 from indexer.lookup import unknown_uri
 from indexer.records import Vector
 from indexer.stores.addresses.open import is_uri
 from indexer.stores.port import FieldValues, Info
 from likewise.federation.several_indexes import answer_together
-from likewise.service.question_language import other_language
 from search.hits.hits import Hits
 from search.lanes import Overloaded
 from search.query.query import Mode, Query
@@ -110,8 +108,7 @@ class ServedIndex:
         The cause goes to the log once, because clients cannot change it. Python and the shell raise ModelError instead,
         or wait: their caller can, and a different ranking must not get into a measurement.
         """
-        hits = _answer(self.searcher.answer, query, self.name)
-        return _with_note_on_language(hits, query, [self])
+        return _answer(self.searcher.answer, query, self.name)
 
     def ask_ahead(self, query: Query) -> Callable[[], Future[Vector] | None] | None:
         """Return what begins to embed a question, as `Searcher.ask_ahead`."""
@@ -225,8 +222,7 @@ class ServedTogether:
     def answer(self, query: Query) -> Hits:
         """Return the hits of a question, as `ServedIndex.answer`; each hit names its index."""
         searchers = {served.name: served.searcher for served in self.indexes}
-        hits = _answer(partial(answer_together, searchers), query, self.name)
-        return _with_note_on_language(hits, query, self.indexes)
+        return _answer(partial(answer_together, searchers), query, self.name)
 
     def index_of(self, name: str | None) -> ServedIndex:
         return next(served for served in self.indexes if served.name == name)
@@ -266,20 +262,6 @@ def _answer(answer: Callable[[Query], Hits], query: Query, name: str) -> Hits:
         note = f"the model of {name} does not answer at this moment: ranked by words alone"
         note += ", and not explained" if query.explain else ""
         return replace(hits, notes=(*hits.notes, note))
-
-
-def _with_note_on_language(hits: Hits, query: Query, indexes: Sequence[ServedIndex]) -> Hits:
-    """Add a note to the hits if a model cannot read the question."""
-    if query.mode == "words":
-        return hits
-    recipes = {served.name: served.searcher.recipe for served in indexes}
-    names = ", ".join(name for name, recipe in recipes.items() if recipe is not None and reads_english_alone(recipe))
-    if not names:
-        return hits
-    if (language := other_language(query.asked)) is None:
-        return hits
-    note = f"the model of {names} reads English alone, and this question seems to be {language}: ask in English, "
-    return replace(hits, notes=(*hits.notes, note + "or rank by words"))
 
 
 class ServedIndexes(Mapping[str, ServedIndex]):

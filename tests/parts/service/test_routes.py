@@ -272,7 +272,7 @@ def test_indexes_are_described(client: TestClient) -> None:
 
 
 def test_a_question_that_the_model_cannot_read_is_noted(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("likewise.service.served.reads_english_alone", lambda recipe: True)
+    monkeypatch.setattr("indexer.languages.questions.reads_english_alone", lambda recipe: True)
     for query, mode, notes in (
         ("wie ist der Mond und die Erde", "dense", 1),
         ("wie ist der Mond und die Erde", "words", 0),

@@ -401,6 +401,7 @@ ELSEWHERE = {
     "indexer/indexing/identity.py": MODEL,
     "indexer/indexing/ingest.py": "needs vectors of another recipe: tests/engine/indexing/test_own_vectors.py",
     "likewise/shell/indexing/rebuild.py": MODEL,
+    "indexer/languages/questions.py": "needs a model of English: tests/engine/languages/test_question_language.py",
     "indexer/languages/notes.py": "needs texts in two languages: tests/engine/languages/test_languages.py",
     "indexer/ledger.py": RECORDS,
     "likewise/migration": MODEL,
