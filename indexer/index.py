@@ -303,6 +303,7 @@ class Index:
         )
         for pending in windowed(submitted, self._core.window(workers)):
             changes += self._core.commit(pending)
+        changes += Changes(notes=tuple(self._core.judge_languages()))
         if vectors is None and (changes.added or changes.replaced):
             try:
                 renew(self._core.store, self.encoder, growth=2)

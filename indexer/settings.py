@@ -180,6 +180,7 @@ class Settings:
         uncompiled: why the encoder could not be compiled; empty if it could, or was not tried.
         map: the map that was drawn of it; None if there is none.
         sources: what `likewise update` reads again.
+        language_noted: whether a note on the languages of its texts was given.
         language_open: whether the first documents that say something about their language will decide it. Until then
             searches by words use `language`.
         columns_searched: whether the other columns of records are searched by words (columns.py). The first record
@@ -201,6 +202,7 @@ class Settings:
     map: MapRecord | None = None
     sources: tuple[RecordedSource, ...] = ()
     language_open: bool = False
+    language_noted: bool = False
     columns_searched: bool = False
     model_reason: str = ""
     model_open: tuple[int | None, int | None] | None = None

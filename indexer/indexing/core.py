@@ -20,7 +20,7 @@ from indexer.indexing.batches import ChangedDocument, Incoming, Pending, Prepare
 from indexer.indexing.context import Context
 from indexer.indexing.embedder import Embedder, Workers
 from indexer.indexing.embedding import BATCH_CHARACTERS, FIRST_BATCH_CHARACTERS, settings_of_new
-from indexer.indexing.first_documents import FirstDocuments
+from indexer.indexing.first_documents import FirstDocuments, Update, with_language
 from indexer.indexing.identity import as_stored, index_was_replaced, moved_to, require_recipe
 from indexer.indexing.index_embedding import IndexEmbedding
 from indexer.indexing.new_index import AUTO_MODEL, NewIndex
@@ -226,7 +226,11 @@ class IndexCore:
 
     def read_languages(self, documents: Sequence[Document] = (), *, more_follow: bool = False) -> list[str]:
         """Detect the languages of the first documents, as `FirstDocuments` does, and return notes."""
-        return self._first.read_languages(documents, more_follow=more_follow, settle=self.settle_language)
+        return self._first.read_languages(documents, more_follow=more_follow, change=self._change)
+
+    def judge_languages(self) -> list[str]:
+        """Return notes on the languages of the whole index, as `FirstDocuments` does, after documents were added."""
+        return self._first.judge_languages(self._change)
 
     def choose_model(self, first: Sequence[Incoming]) -> tuple[str, ...]:
         """Choose the model of an index whose model is open by its first documents, and return a note; otherwise do
@@ -263,19 +267,16 @@ class IndexCore:
 
     def settle_language(self, language: str) -> None:
         """Store the language of an index without a language, unless another writer has stored one."""
-        with self.writer() as writer:
-            self._require_as_opened()
-            self.settings = writer.change(
-                lambda stored: (
-                    replace(stored, language=language, language_open=False) if stored.language_open else stored
-                )
-            )
+        self._change(with_language(language))
 
     def take_width(self, dimensions: int) -> None:
         """Set the width of vectors in an index that was made for any width and has no vectors yet."""
+        self._change(lambda stored: replace(stored, dimensions=stored.dimensions or dimensions))
+
+    def _change(self, update: Update) -> None:
         with self.writer() as writer:
             self._require_as_opened()
-            self.settings = writer.change(lambda stored: replace(stored, dimensions=stored.dimensions or dimensions))
+            self.settings = writer.change(update)
 
     def _hashes(self, batch: Sequence[Incoming]) -> Mapping[str, Hashes]:
         with self.store.snapshot() as snapshot:

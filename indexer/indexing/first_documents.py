@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 
 from indexer.encoders.recipes.notes import model_notes
@@ -14,6 +15,13 @@ from indexer.records import Document
 from indexer.settings import Settings
 from indexer.stores.reading.store import Store
 
+Update = Callable[[Settings], Settings]
+
+
+def with_language(language: str) -> Update:
+    """Return what gives settings without a language this language."""
+    return lambda stored: replace(stored, language=language, language_open=False) if stored.language_open else stored
+
 
 class FirstDocuments:
     """The first documents of an open index, before they are embedded. Each note is given once, and to the listener
@@ -21,7 +29,8 @@ class FirstDocuments:
 
     def __init__(self, store: Store, settings: Settings, listener: Listener) -> None:
         self._store, self._settings, self._listener = store, settings, listener
-        self._is_model_noted = self._are_languages_read = False
+        self._is_model_noted = self._are_languages_read = self._is_judging = False
+        self._was_empty: bool | None = None  # when the first documents came
         self._texts: list[str] = []  # of documents whose languages are read together with later documents
 
     def model_notes(self) -> list[str]:
@@ -35,7 +44,7 @@ class FirstDocuments:
         return self._told(model_notes(recipe, passages.max_tokens)) if is_new else []
 
     def read_languages(
-        self, documents: Sequence[Document], *, more_follow: bool, settle: Callable[[str], None]
+        self, documents: Sequence[Document], *, more_follow: bool, change: Callable[[Update], None]
     ) -> list[str]:
         """Detect the languages of the first documents and return notes. This is done once, because a sample is enough.
 
@@ -44,20 +53,22 @@ class FirstDocuments:
 
         Args:
             more_follow: whether a later call follows. The first call is then left to it if it has few documents.
-            settle: stores the language of the index.
+            change: changes the stored settings.
         """
         if self._are_languages_read:
             return []
         from indexer.languages.detect import SAMPLE_TEXTS, languages_of, say_something
-        from indexer.languages.notes import other_language_note, unread_note, word_language
+        from indexer.languages.notes import notes_on_texts, word_language
 
+        with self._store.snapshot() as snapshot:
+            stored = snapshot.settings
+            if self._was_empty is None:
+                self._was_empty = not snapshot.documents
         texts = [*self._texts, *(document.text for document in documents)]
         if more_follow and len(texts) < SAMPLE_TEXTS and sum(map(len, texts)) < BATCH_CHARACTERS:
             self._texts = texts
             return []
         self._texts = []
-        with self._store.snapshot() as snapshot:
-            stored = snapshot.settings
         if stored.language_open:
             with suppress(IndexDamaged):  # this run may be there to replace a damaged document
                 stored_texts = {document.text: None for document in islice(self._store.iterate(), SAMPLE_TEXTS)}
@@ -66,13 +77,31 @@ class FirstDocuments:
             return []
         self._are_languages_read = True
         shares = languages_of(texts)
-        other = None
+        language = word_language(shares) if stored.language_open else stored.language
         if stored.language_open:
-            settle(word_language(shares))
-        else:
-            other = other_language_note(stored.language, shares)
-        unread = unread_note(self._settings.recipe, shares) if self._settings.recipe is not None else None
-        return self._told([message for message in (unread, other) if message is not None])
+            change(with_language(language))
+        self._is_judging = bool(notes_on_texts(self._settings.recipe, language, shares))
+        return self.judge_languages(change, shares) if self._was_empty else []
+
+    def judge_languages(self, change: Callable[[Update], None], shares: Mapping[str, float] | None = None) -> list[str]:
+        """Return notes on the languages of the whole index if those of its new documents ask for some.
+
+        An index has them once: one text in another language is no reason to change the model for all.
+
+        Args:
+            shares: of the texts of the index; None to look at them.
+        """
+        if not self._is_judging:
+            return []
+        from indexer.languages.notes import languages_of_index, notes_on_texts
+
+        self._is_judging = False
+        with self._store.snapshot() as snapshot:
+            stored, shares = snapshot.settings, shares or languages_of_index(snapshot)
+        notes = [] if stored.language_noted else notes_on_texts(stored.recipe, stored.language, shares)
+        if notes:
+            change(lambda settings: replace(settings, language_noted=True))
+        return self._told(notes)
 
     def _told(self, notes: list[str]) -> list[str]:
         for message in notes:

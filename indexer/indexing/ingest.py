@@ -304,7 +304,9 @@ class _Commits:
         kept = [(file, uri) for uri, holders in self._left_out.items() for file in holders & files]
         if rows := [LedgerRow(file, uri, "gone", Code.LEFT_OUT()) for file, uri in kept]:
             self._writer.put(Batch(rows=rows, run=self._run))
-        self._seen.notes |= dict.fromkeys((*self._index.read_languages(), *self._writer.notes))
+        self._seen.notes |= dict.fromkeys(
+            (*self._index.read_languages(), *self._index.judge_languages(), *self._writer.notes)
+        )
         return self._writer.end_run(self._run, RunOutcome(read, [*self._seen.unopened], self.late_stamps))
 
     def after(self, rows: Iterable[LedgerRow]) -> Iterable[LedgerRow]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from indexer.encoders import Recipe
-from indexer.errors import Message
-from indexer.languages.detect import NAMES, named
+from indexer.errors import IndexDamaged, Message
+from indexer.languages.detect import NAMES, SAMPLE_TEXTS, languages_of, named
+from indexer.stores.reading.snapshot import Snapshot
 from indexer.stores.words.analysis import DEFAULT, LANGUAGES
 
 MIN_STEMMER_SHARE = 0.1
@@ -38,6 +39,25 @@ def word_language(shares: Mapping[str, float]) -> str:
         return DEFAULT
     stemmed = (code for code, share in spaced.items() if code in LANGUAGES and share >= MIN_STEMMER_SHARE * total)
     return next(stemmed, "none")
+
+
+def languages_of_index(snapshot: Snapshot) -> dict[str, float]:
+    """Return the share of each language in a sample of the documents; empty if documents are damaged.
+
+    A sample of the passages would have a few long documents, and not the many short ones.
+    """
+    try:
+        uris = snapshot.uris()
+        drawn = uris[:: -(-len(uris) // SAMPLE_TEXTS) or 1]
+        return languages_of([document.text for uri in drawn if (document := snapshot.get(uri)) is not None])
+    except IndexDamaged:  # `likewise check` says what is wrong
+        return {}
+
+
+def notes_on_texts(recipe: Recipe | None, language: str, shares: Mapping[str, float]) -> list[str]:
+    """Return the notes on texts of these languages in an index with this model and language."""
+    unread = unread_note(recipe, shares) if recipe is not None else None
+    return [note for note in (unread, other_language_note(language, shares)) if note is not None]
 
 
 def unread_note(recipe: Recipe, shares: Mapping[str, float]) -> str | None:

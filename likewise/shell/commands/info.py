@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from indexer.errors import IndexDamaged, count_of, in_shell
+from indexer.errors import count_of, in_shell
 from likewise.shell.arguments.options import IndexCommand, json_option
 from likewise.shell.terminal.output import number, printable, quoted, say, say_json, shown, warn_of
 from likewise.shell.terminal.tables import print_table
@@ -51,6 +51,7 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
     likewise info papers.index --ledger failed
     likewise info papers.index --ledger noted
     """
+    from indexer.languages.notes import languages_of_index
     from indexer.lookup import commonest_fields
     from indexer.stores.addresses.open import open_store
     from indexer.stores.addresses.side_index import describe_side_index
@@ -65,7 +66,8 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
         notes, address, language = snapshot.notes, store.address, snapshot.settings.language
         is_open = snapshot.settings.model_open is not None
         reason = "no document has chosen a model yet" if is_open else snapshot.settings.model_reason
-        languages, side, words_bias = _languages(snapshot), describe_side_index(store), snapshot.settings.words_bias
+        languages, side = languages_of_index(snapshot), describe_side_index(store)
+        words_bias = snapshot.settings.words_bias
     warn_of(notes)
     if as_json:
         described = {
@@ -139,21 +141,6 @@ def _search_row(address: str, state: Info) -> tuple[str, str]:
         return "search", f"approximate, by a graph of {count_of(graph, 'passage')}" if graph else "exact"
     kinds = ", ".join(f"{number(row['count'])} {row['kind']}" for row in state.segments) or "none"
     return "segments", f"{kinds}; {count_of(state.unsealed, 'passage')} unsealed"
-
-
-def _languages(snapshot: Snapshot) -> dict[str, float]:
-    """Return the share of each language in a sample of the documents; empty if documents are damaged.
-
-    A sample of the passages would have a few long documents, and not the many short ones.
-    """
-    from indexer.languages.detect import SAMPLE_TEXTS, languages_of
-
-    try:
-        uris = snapshot.uris()
-        drawn = uris[:: -(-len(uris) // SAMPLE_TEXTS) or 1]
-        return languages_of([document.text for uri in drawn if (document := snapshot.get(uri)) is not None])
-    except IndexDamaged:  # `likewise check` says what is wrong
-        return {}
 
 
 def _field_line(state: Info, commonest: Sequence[str]) -> str:

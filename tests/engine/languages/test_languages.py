@@ -154,9 +154,37 @@ def test_the_first_documents_decide_the_language_of_a_new_index(tmp_path: Path) 
         assert matched(index, "Haus") == 2
         assert own(index, FRENCH, FRENCH, FRENCH) == ()  # this object has looked at a sample already
     with Index.open(tmp_path / "x.index") as index:
+        assert own(index, *[FRENCH] * 2) == ()  # of the whole index, too much is German
+    with Index.open(tmp_path / "x.index") as index:
         (note,) = own(index, *[FRENCH] * 5)
-        assert note.startswith("these texts are French 100 %, but the index searches words as German")
+        assert note.startswith("these texts are French 8")
+        assert note.partition(", but ")[2].startswith("the index searches words as German")
         assert index.settings.language == "de"
+    with Index.open(tmp_path / "x.index") as index:
+        assert own(index, *[FRENCH] * 5) == ()  # the index has the note
+
+
+def test_the_model_is_judged_by_the_whole_index_and_once(tmp_path: Path, english_alone: Any) -> None:
+    (tmp_path / "files").mkdir()
+
+    def run(*texts: str) -> list[str]:
+        for text in texts:
+            (tmp_path / "files" / f"{len(list((tmp_path / 'files').iterdir()))}.txt").write_text(text)
+        options = ReadOptions()
+        with Index.open(tmp_path / "x.index") as index, store_of(index).writer() as writer:
+            opened = Run(index._core, writer, options)
+            opened.feed(open_sources([str(tmp_path / "files")], options, holds_store))
+        return [note.partition(",")[0] for note in opened.notes]
+
+    Index.create(tmp_path / "x.index", english_alone).close()
+    assert run(*(f"{number}. {ENGLISH}" for number in range(12))) == []
+    assert run(f"1. {GERMAN}") == []
+    assert run(f"2. {GERMAN}") == []
+    (note,) = run(*(f"{number}. {GERMAN}" for number in range(3, 9)))  # 8 of 20
+    assert note.startswith("these texts are English 6")
+    assert run(*(f"{number}. {GERMAN}" for number in range(9, 12))) == []
+    with Index.open(tmp_path / "x.index") as index:
+        assert index.add(Document("more", GERMAN)).notes == ()
 
 
 def test_short_documents_leave_the_language_open(tmp_path: Path) -> None:

@@ -157,7 +157,7 @@ def test_an_english_index_keeps_its_model_and_its_note(models: None, tmp_path: P
         )
         assert index.passage_settings == PassageSettings(20, 3)
     with Index.open(tmp_path / "x.index") as index:
-        (note, _) = index.add([Document(f"b{number}", GERMAN) for number in range(3)]).notes
+        (note,) = index.add([Document(f"b{number}", GERMAN) for number in range(3)]).notes
         assert f"{MINILM} reads English alone" in note
         assert model_of(index) == MINILM
     with Index.create(tmp_path / "y.index", "auto", max_tokens=20, overlap=3) as index:

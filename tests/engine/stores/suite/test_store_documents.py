@@ -366,6 +366,7 @@ def test_settings_are_kept_as_they_are_changed(engine: Engine, make: Callable[..
         Settings(DIMENSIONS),
         replace(whole, recall=1.0),
         replace(whole, language_open=True),
+        replace(whole, language_noted=True),
         replace(whole, columns_searched=True),
         whole,
         replace(whole, recipe=replace(recipe, model="/elsewhere"), passages=PassageSettings(64, 0)),
