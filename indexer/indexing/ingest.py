@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain, groupby
@@ -143,6 +143,8 @@ class Seen:
         listed: number of files so far, and their bytes, without those that could not be looked into.
         other_readers: number of files that have not changed, whose reader has.
         notes: notes of the encoder and the writer, each once.
+        unwritten: the rows that a run without a writer would write, by file and uri.
+        unwritten_files: files that it has read whole, or that are missing.
     """
 
     sources: Sequence[Source] = ()
@@ -163,6 +165,8 @@ class Seen:
     listed: tuple[int, int] = 0, 0
     other_readers: int = 0
     notes: dict[str, None] = field(default_factory=dict)
+    unwritten: dict[tuple[str, str], LedgerRow] = field(default_factory=dict)
+    unwritten_files: set[str] = field(default_factory=set)
 
     @property
     def summary(self) -> Summary:
@@ -186,6 +190,14 @@ class Seen:
     def ignores(self, file: str) -> bool:
         """Return whether this run has ignored an existing file, or a folder above it."""
         return nearest_above(file, self.ignored) is not None and exists(file)
+
+    def after(self, rows: Iterable[LedgerRow]) -> Iterator[LedgerRow]:
+        """Yield the rows of documents as the run leaves them, also if it writes nothing, given those that are
+        stored."""
+        for row in rows:
+            later = replace(row, state="gone") if row.file in self.unwritten_files else row
+            yield self.unwritten.get((row.file, row.uri), later)
+        yield from (row for row in self.unwritten.values() if row.state in HELD)
 
     def comes_again(self, uri: str) -> bool:
         """Return whether the uri was seen before, and count it if so."""
@@ -309,10 +321,6 @@ class _Commits:
         )
         return self._writer.end_run(self._run, RunOutcome(read, [*self._seen.unopened], self.late_stamps))
 
-    def after(self, rows: Iterable[LedgerRow]) -> Iterable[LedgerRow]:
-        """Return the rows of documents as the run leaves them, given those that are stored."""
-        return rows
-
     def _put(self, batch: _Batch, prepared: Prepared) -> None:
         seen = self._seen
         seen.notes |= dict.fromkeys(prepared.notes)
@@ -369,32 +377,16 @@ class _Commits:
 
 
 class _Rehearsal(_Commits):
-    """Writes nothing, and keeps the rows that a run would write.
-
-    Attributes:
-        rows: the rows, by file and uri.
-        read: files that were read whole or are missing.
-    """
-
-    def __init__(self, index: IndexCore, seen: Seen) -> None:
-        super().__init__(index, None, seen)
-        self.rows: dict[tuple[str, str], LedgerRow] = {}
-        self.read: Collection[str] = ()
+    """Writes nothing. `Seen` keeps what a run would write."""
 
     def submit(self, *, more_follow: bool = False) -> None:
         read = (self.row(entry, "indexed", entry.reason) for _, _, entry, _ in self.batch.documents.values())
-        self.rows |= {(row.file, row.uri): row for row in (*self.batch.rows, *read)}
+        self._seen.unwritten |= {(row.file, row.uri): row for row in (*self.batch.rows, *read)}
         self.batch = _Batch()
 
     def end(self, read: Sequence[str]) -> int:
-        self.read = frozenset(read)
+        self._seen.unwritten_files |= {*read}
         return 0
-
-    def after(self, rows: Iterable[LedgerRow]) -> Iterator[LedgerRow]:
-        for row in rows:
-            later = replace(row, state="gone") if row.file in self.read else row
-            yield self.rows.get((row.file, row.uri), later)
-        yield from (row for row in self.rows.values() if row.state in HELD)
 
 
 class Run:
@@ -418,7 +410,7 @@ class Run:
         """
         self._index, self._options = index, options
         self.seen = Seen()
-        self._commits = _Rehearsal(index, self.seen) if writer is None else _Commits(index, writer, self.seen)
+        self._commits = (_Commits if writer else _Rehearsal)(index, writer, self.seen)
         with index.store.snapshot() as snapshot:
             self._ledger = _Ledger.of(snapshot)
 
@@ -450,10 +442,6 @@ class Run:
         commits.late_stamps |= dict.fromkeys(others, UNREAD)
         reread = commits.end([*missing, *read_whole]) + len(others)
         return replace(seen.summary, reread=reread)
-
-    def after(self, rows: Iterable[LedgerRow]) -> Iterable[LedgerRow]:
-        """Return the rows of documents as the run leaves them, given those that are stored."""
-        return self._commits.after(rows)
 
     def _known(self, path: str) -> KnownFile | None:
         """Return the ledger's record of a file; with the stamp of an unread file if it must be opened though unchanged.

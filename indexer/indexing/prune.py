@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from indexer.errors import BadInput
 from indexer.indexing.ingest import Seen, left_out_rows
@@ -64,14 +65,12 @@ class Lost:
         return (f"pruning keeps the documents of files and folders that could not be read whole: {named}{more}",)
 
 
-def find_lost(
-    snapshot: Snapshot, seen: Sequence[Seen], after: Callable[[Iterable[LedgerRow]], Iterable[LedgerRow]] = iter
-) -> Lost:
+def find_lost(snapshot: Snapshot, seen: Sequence[Seen]) -> Lost:
     """Return the documents that the sources of runs cover but no longer contain, or skip now.
 
     Args:
-        seen: what runs have seen that have read their sources to the end, one after the other, under one lock.
-        after: what runs that write nothing would make of the rows of the ledger.
+        seen: what runs have seen that have read their sources to the end, one after the other, under one lock or
+            without writing.
     """
     lost: dict[str, None] = {}
     ignored: set[str] = set()
@@ -91,8 +90,10 @@ def find_lost(
         is_missing = row.state == "gone" or (row.state == "skipped" and row.reason.code is not Code.DUPLICATE)
         return not is_missing or not covers(row.file) or bool(doubt_of(row.file))
 
-    # There are as many rows as documents, so only the lost ones are held.
-    for row in after(snapshot.ledger_of_documents()):
+    def rows() -> Iterable[LedgerRow]:
+        return reduce(lambda rows, each: each.after(rows), seen, snapshot.ledger_of_documents())
+
+    for row in rows():  # There are as many rows as documents, so only the lost ones are held.
         if (doubt := doubt_of(row.file)) is not None:
             doubtful[doubt] = None
         elif not is_kept(row):
@@ -100,7 +101,7 @@ def find_lost(
             if is_ignored(row.file):
                 ignored.add(row.uri)
     if lost:
-        for row in after(snapshot.ledger_of_documents()):
+        for row in rows():
             if row.uri in lost and is_kept(row):
                 del lost[row.uri]
     elsewhere = [

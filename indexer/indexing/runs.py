@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 
 from indexer import doors
 from indexer.encoders import steady
@@ -90,10 +89,8 @@ def rehearse(index: IndexCore, groups: Sequence[tuple[ReadOptions, Sequence[Sour
         runs.append(Run(index, None, options))
         runs[-1].feed(_by_name(index, sources))
     with index.store.snapshot() as snapshot:
-        lost = find_lost(
-            snapshot, [run.seen for run in runs], lambda rows: reduce(lambda rows, run: run.after(rows), runs, rows)
-        )
-        read = {row.uri for run in runs for row in run.after(())}
+        lost = find_lost(snapshot, [run.seen for run in runs])
+        read = {row.uri for run in runs for row in run.seen.after(())}
         return replace(lost, total=lost.total + len(read - snapshot.hashes(read).keys()))
 
 
