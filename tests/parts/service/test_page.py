@@ -456,7 +456,9 @@ def test_a_panel_says_why(tab: Tab) -> None:
     button.click()
     expect(button).to_have_attribute("aria-expanded", "true")
     why = first.locator(".why")
-    expect(why).to_contain_text(re.compile(r"^meaning \d+, words \d+Words found: moonNearest sentence: .+Numbers"))
+    expect(why).to_contain_text(
+        re.compile(r"^\d+ % meaning, the rest wordsWords found: moonNearest sentence: .+Numbers")
+    )
     numbers = why.get_by_text("BM25")
     expect(numbers).to_be_hidden()
     why.get_by_text("Numbers").click()
@@ -652,7 +654,17 @@ def test_all_indexes_are_asked_together(tab: Tab) -> None:
 
 def _answer(hits: list[dict[str, Any]]) -> dict[str, Any]:
     """Return an answer of the service with hits that say only what a test is about."""
-    whole = {"title": "T", "text": "b", "start": 0, "end": 1, "score": 1, "metadata": {}, "why": {}, "format": None}
+    whole = {
+        "title": "T",
+        "text": "b",
+        "shown": [[0, 1]],
+        "start": 0,
+        "end": 1,
+        "score": 1,
+        "metadata": {},
+        "why": {},
+        "format": None,
+    }
     whole |= {"page": None, "line": None, "heading": None, "path": None, "modified": None}
     answer = {"query": "x", "mode": "hybrid", "matched": len(hits), "exact": True, "answered": True, "notes": []}
     return answer | {"hits": [whole | hit for hit in hits]}
@@ -734,7 +746,7 @@ def test_without_a_question_all_indexes_are_listed(tab: Tab) -> None:
 def test_a_question_that_nothing_answers_is_told_so(tab: Tab) -> None:
     answer = {"query": "x", "mode": "hybrid", "matched": 6, "exact": True, "answered": False, "notes": ["a note"]}
     hit = {
-        **{"uri": "a", "title": "", "text": "b", "start": 0, "end": 1, "score": 0.5, "cosine": 0.1},
+        **{"uri": "a", "title": "", "text": "b", "shown": [[0, 1]], "start": 0, "end": 1, "score": 0.5},
         **{"page": 3, "line": None, "heading": "A > B", "path": None, "format": None, "modified": None},
         **{"metadata": {}, "why": {"weak": True}},
     }
@@ -893,7 +905,7 @@ def test_a_service_that_hangs_is_waited_for_and_told_of(open_tab: Callable[..., 
     tab = open_tab()
     tab.page.clock.install()
     held: list[Route] = []
-    tab.page.route("**/search", lambda route: held.append(route))  # noqa: PLW0108 - playwright cannot wrap built-ins
+    tab.page.route("**/search", lambda route: held.append(route))  # noqa: PLW0108  # of Python, for playwright  # noqa: PLW0108 - playwright cannot wrap built-ins
     tab.go()
     tab.page.locator("#question").fill("moon")
     tab.page.clock.run_for(100)
@@ -1000,6 +1012,49 @@ def test_records_are_called_by_their_uris_and_times_of_one_day_are_no_filter(
         expect(tab.page.locator("#about .size")).to_have_text("There are no documents in this index yet.")
         expect(tab.page.get_by_label("Sort")).to_be_hidden()
         tab.page.goto("about:blank")
+
+
+@pytest.mark.slow
+@in_browser
+def test_where_nothing_is_found_buttons_go_on(tab: Tab) -> None:
+    tab.go('?index=numbers&q=zzz&mode=words&pick=["n",">=",3]')
+    expect(tab.page.locator("#status")).to_have_text("Nothing was found among the documents that pass the filters.")
+    expect(tab.page.locator("#notices button")).to_have_text(["Search by meaning", "Remove filters"])
+    expect(tab.page.locator("#where")).to_have_attribute("placeholder", "created >= 2024-01-01")
+    tab.page.get_by_role("button", name="Remove filters").click()
+    expect(tab.page.locator("#status")).to_have_text("Nothing was found.")
+    tab.page.get_by_role("button", name="Search by meaning").click()
+    expect(tab.page.locator("#hits > li")).to_have_count(10)
+    tab.page.get_by_role("button", name="Why").first.click()
+    expect(tab.page.locator(".why:visible p").first).to_have_text("meaning alone")
+
+
+@pytest.mark.slow
+@in_browser
+def test_old_hits_are_dimmed_until_the_answer_is_there(tab: Tab) -> None:
+    held: list[Route] = []
+    tab.go("?q=moon")
+    expect(tab.page.locator("#hits .sentence")).not_to_have_count(0)
+    expect(tab.page.locator("#results")).to_have_attribute("aria-busy", "false")
+    tab.page.route("**/search", lambda route: held.append(route))  # noqa: PLW0108  # of Python, for playwright
+    tab.page.locator("#question").fill("sun")
+    expect(tab.page.locator("#results")).to_have_attribute("aria-busy", "true")
+    expect(tab.page.locator("#hits")).to_have_css("opacity", "0.45")
+    held[-1].continue_()
+    expect(tab.page.locator("#hits")).to_have_css("opacity", "1")
+    tab.page.unroute("**/search")
+
+
+@pytest.mark.slow
+@in_browser
+def test_a_question_has_room_beside_a_document(tab: Tab) -> None:
+    for width in (1200, 1280):
+        tab.page.set_viewport_size({"width": width, "height": 900})
+        tab.go(f"?q={'what the moon is made of, and how often it is full at night, ok'[:60]}&open=moon")
+        expect(tab.page.locator("#reader")).to_be_visible()
+        widths = "(({ scrollWidth, clientWidth }) => [scrollWidth, clientWidth])(document.querySelector('#question'))"
+        needed, given = tab.page.evaluate(widths)
+        assert needed <= given
 
 
 @in_browser
@@ -1121,7 +1176,6 @@ def test_marks_of_markup_are_not_shown_and_code_stays(tab: Tab) -> None:
         ".. _Sky: https://example.org/\n.. [1] A footnote [2]_.\n"
     )
     hit = {"title": "", "start": 0, "score": 1, "page": None, "line": None, "heading": "", "path": None, "metadata": {}}
-    found = [hit | {"uri": name, "text": text, "format": name} for name, text in (("markdown", markdown), ("rst", rst))]
     myst = (
         "(moon-label)=\n# Moons\n\n```{note}\n:class: tip\n"
         "Call {func}`~moon.rise` of the {ref}`guide <moon-label>`.\n```\n\n"
@@ -1131,8 +1185,10 @@ def test_marks_of_markup_are_not_shown_and_code_stays(tab: Tab) -> None:
         ".. index:: moon\n\n.. |planet| replace:: Earth\n\n.. note::\n   :class: tip\n\n"
         "   Call :func:`~moon.rise` of :ref:`the guide <moon-label>` on |planet|.\n"
     )
-    found += [hit | {"uri": text[:9], "text": text, "format": "rst"} for text in (listed, sphinx)]
-    found.append(hit | {"uri": "myst", "text": myst, "format": "markdown"})
+    texts = (("markdown", markdown), ("rst", rst), ("rst", listed), ("rst", sphinx), ("markdown", myst))
+    found = [
+        hit | {"uri": text[:9], "text": text, "shown": [[0, len(text)]], "format": markup} for markup, text in texts
+    ]
     answer = {"query": "x", "mode": "hybrid", "matched": 5, "exact": True, "answered": True, "notes": [], "hits": found}
     tab.page.route("**/search", lambda route: route.fulfill(json=answer))
     tab.go("?q=x")

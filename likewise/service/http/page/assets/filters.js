@@ -98,7 +98,7 @@ export class Filters {
       else if (list?.previousElementSibling.value.trim()) this.#findValues(name, list).catch(this.actions.trouble);
       else if (list) this.#fill(name, list, values);
       const most = Math.max(...histogram, 1);
-      group?.querySelector(".histogram")?.replaceChildren(...histogram.map((count) => {
+      group?.querySelector(".histogram")?.replaceChildren(...histogram.filter(() => histogram.some(Boolean)).map((count) => {
         const bar = element("span");
         bar.style.height = `${count ? Math.max(6, (100 * count) / most) : 0}%`;
         return bar;
@@ -210,7 +210,7 @@ export class Filters {
       });
       return element("label", {}, element("span", {}, label), input);
     };
-    return element("div", { className: "range" },
+    return element("div", { className: `range ${field.days ? "days" : ""}` },
       element("div", { className: "histogram", aria: { hidden: "true" } }),
       bound("from", ">=", min), bound("to", "<=", max));
   }

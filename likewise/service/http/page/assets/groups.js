@@ -34,5 +34,14 @@ export function groupsOf(fields, documents) {
     .slice(0, MOST_GROUPS);
 }
 
+/** Return a condition on one of the fields that are offered. */
+export function exampleOf(groups) {
+  const field = groups.find(({ name }) => ![...FIRST, "modified"].includes(name)) ?? groups.find(({ name }) => name === "format");
+  if (!field) return "modified > -7d";
+  const name = /^[a-z_][\w.]*$/i.test(field.name) ? field.name : `\`${field.name}\``;
+  const range = rangeOf(field);
+  return range ? `${name} >= ${range.min}` : `${name} = ${JSON.stringify(field.values[0].value)}`;
+}
+
 /** Return the name of a field for people. */
 export const nameOf = (name) => ({ path: "folder", modified: "changed" })[name] ?? name;

@@ -166,8 +166,8 @@ function reasons(hit) {
   const { contributions = {}, weights = {} } = why;
   const parts = [["meaning", contributions.cosine], ["words", contributions.words]].filter(([, part]) => part !== undefined);
   const total = parts.reduce((sum, [, part]) => sum + Math.max(0, part), 0) || 1;
-  const shares = parts.map(([name, part]) => `${name} ${Math.round((100 * Math.max(0, part)) / total)}`);
-  const said = [element("p", {}, shares.join(", "))];
+  const [[first, most] = [], [rest] = []] = parts;
+  const said = [element("p", {}, rest ? `${Math.round((100 * Math.max(0, most)) / total)} % ${first}, the rest ${rest}` : `${first} alone`)];
   if (why.words?.length) {
     const words = [...new Set(why.words.map((word) => word.text.toLowerCase()))];
     said.push(element("p", {}, "Words found: ", ...words.flatMap((word, at) => [at ? ", " : "", element("mark", { dir: "auto" }, word)])));
@@ -184,7 +184,7 @@ function reasons(hit) {
       element("tbody", {}, ...parts.map(([name, part]) => element("tr", {},
         element("th", { scope: "row" }, name),
         element("td", {}, decimal(part)),
-        element("td", {}, `${Math.round(100 * (measured[name][1] ?? 0))} %`),
+        element("td", {}, decimal(measured[name][1] ?? 0)),
         element("td", {}, measured[name][2]))))),
     why.sentence && element("p", {}, `Nearest sentence: cosine ${why.sentence.cosine.toFixed(3)}`)));
   return said;

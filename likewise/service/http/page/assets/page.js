@@ -7,7 +7,7 @@ import { Chips } from "./chips.js";
 import { filterOf, samePick } from "./conditions.js";
 import { button, byId, element } from "./element.js";
 import { Filters } from "./filters.js";
-import { groupsOf } from "./groups.js";
+import { exampleOf, groupsOf } from "./groups.js";
 import { addSentences, drawHits, headOf, titleOf } from "./hits.js";
 import { listenToKeys } from "./keys.js";
 import { Reader } from "./reader.js";
@@ -18,6 +18,7 @@ import { ALL, answers, askedAt, getOverview, listIndexes, Refused, Unreachable }
 import { readCounts, readFields, together } from "./together.js";
 
 const RETRY_MS = 1000;
+const LATE_MS = 500; // after this the hits of the question before are dimmed
 const SLOW_MS = 4000; // after this the page says that it still waits
 const FACETS = 20; // fields that the service counts at once
 const FRESH_MS = 10_000; // fields and sizes are asked for again after this, because an index can change
@@ -29,7 +30,7 @@ let shown = null; // {state, answer} of the hits that are drawn
 let leaving = false; // from closing a document until the browser has gone back
 const postponed = []; // changes of that time
 let typing = false; // the address of a question that is being typed replaces itself, so that Back skips its beginnings
-let waiting = null;
+let waiting = []; // timers of the question that is being asked
 let retry = null;
 let refreshed = 0;
 let isInTrouble = false; // whether the line above everything is about a service that does not answer
@@ -215,6 +216,7 @@ async function loadFields() {
   [fields, fieldsOf] = [listed, index.name];
   map?.offerFields(fields.fields, index.documents);
   filters.draw(fields, index.documents);
+  where.placeholder = exampleOf(groupsOf(fields.fields, index.documents));
   if (shown && list.childElementCount) { // metadata is in the order of the filters
     drawList(shown.state, shown.answer);
     if (shown.state.q.trim()) explain(shown.answer);
@@ -242,7 +244,7 @@ function ask() {
     return;
   }
   if (kindOf(state) === "list") drawAbout().catch(noticeTrouble);
-  waiting = setTimeout(() => warn("The service has not answered yet; still waiting."), SLOW_MS);
+  waiting = [setTimeout(setLate, LATE_MS, true), setTimeout(warn, SLOW_MS, "The service has not answered yet; still waiting.")];
   asking.ask({ ...state, index: index.name }, isWritable ? otherOf(state, indexes, index) : null, typing);
 }
 
@@ -265,6 +267,7 @@ function showNamed({ hits, matched }) {
 
 function show(asked, answer, compared) {
   stopWaiting();
+  setLate(false);
   recovered();
   const filtered = isFiltered(asked);
   const isQuestion = kindOf(asked) === "question";
@@ -276,7 +279,7 @@ function show(asked, answer, compared) {
   byId("status").textContent = (isQuestion ? found : listed)(answer.hits.length, answer.matched, filtered, folded);
   if (!isQuestion && asked.index === ALL) byId("status").textContent = "A question is answered by all indexes together.";
   if (asked.like.length) byId("status").textContent = `More like “${asked.like.map((uri) => chips.titleOf(uri)).join("”, “")}”`;
-  drawNotices(answer);
+  drawNotices(answer, filtered);
   count();
   if (compared) compare(asked, answer, compared);
   byId("comparison").hidden = !compared;
@@ -322,7 +325,7 @@ function compare(asked, answer, compared) {
   ], (hit) => (sameIndex ? `${hit.index}\n${hit.uri}` : hit.uri));
 }
 
-function drawNotices(answer) {
+function drawNotices(answer, filtered) {
   const notices = (answer.notes ?? []).map((note) => element("p", { className: "note" }, note, " ",
     note.startsWith("read as conditions: ") && button("Ask for the text as it stands", () => choose({ literal: true }))));
   if (answer.answered === false && answer.hits.length && !state.like.length) {
@@ -333,6 +336,11 @@ function drawNotices(answer) {
   if (answer.did_you_mean) {
     const meant = button(answer.did_you_mean, () => choose({ q: answer.did_you_mean }), { dir: "auto" });
     notices.unshift(element("p", { className: "note" }, "Did you mean ", meant, /[?？؟]$/.test(answer.did_you_mean) ? "" : "?"));
+  }
+  if (!answer.hits.length) {
+    const ways = [answer.mode === "words" && current().model && button("Search by meaning", () => choose({ mode: "dense" })),
+      filtered && button("Remove filters", () => choose({ where: "", picks: [], area: null, named: "" }))];
+    notices.push(element("p", { className: "actions" }, ...ways));
   }
   byId("notices").replaceChildren(...notices);
 }
@@ -375,10 +383,14 @@ function open(hit) {
 
 // trouble
 
-const stopWaiting = () => clearTimeout(waiting);
+const stopWaiting = () => waiting.forEach(clearTimeout);
+
+/** Dim what is shown if it is not the answer to what is asked. */
+const setLate = (isLate) => byId("results").setAttribute("aria-busy", String(isLate));
 
 function fail(asked, error) {
   stopWaiting();
+  setLate(!(error instanceof Refused) || error.status === 503);
   if (!(error instanceof Refused)) {
     noticeTrouble(error);
     return;
