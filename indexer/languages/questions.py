@@ -54,24 +54,25 @@ def other_language(question: str) -> str | None:
     if 2 * len(others) > len(letters):
         script = unicodedata.name(others[0]).partition(" ")[0].capitalize()
         return "Chinese or Japanese" if script == "Cjk" else script
-    frequent, asking, also_english = _frequent_words()
+    frequent = dict(_frequent_words())
+    of_names, asking = frequent.pop("names"), frequent.pop("asking")
     words = frozenset(_WORDS.findall(question.lower()))
     found = {language: words & of_language for language, of_language in frequent.items()}
     counts = {language: len(each) + len(each & asking) for language, each in found.items()}
     language = max(counts, key=lambda each: counts[each])  # the first of equal ones: English
-    return language if counts[language] >= MIN_FREQUENT_WORDS and found[language] - also_english else None
+    showing = found[language] - of_names - frequent["English"]
+    return language if showing and counts[language] >= MIN_FREQUENT_WORDS else None
 
 
 @cache
-def _frequent_words() -> tuple[Mapping[str, frozenset[str]], frozenset[str], frozenset[str]]:
-    """Return the frequent words of each language; the words that begin questions and are not English, which count as
-    two; and English words with frequent parts of names and abbreviations, which show no other language."""
-    lines = Path(__file__).with_name("frequent_words.txt").read_text(encoding="utf-8").splitlines()
-    marked = {language: frozenset(words.split()) for language, _, words in (line.partition(": ") for line in lines)}
-    frequent = {language: frozenset(word.rstrip("?") for word in words) for language, words in marked.items()}
-    names = frequent.pop("names")
-    asking = frozenset(word[:-1] for words in marked.values() for word in words if word.endswith("?"))
-    return frequent, asking, names | frequent["English"]
+def _frequent_words() -> Mapping[str, frozenset[str]]:
+    """Return the frequent words of each language by its name.
+
+    `asking` has the words that begin questions and are not English: they count as two. `names` has frequent parts of
+    names and abbreviations: like English words, they do not show another language.
+    """
+    text = Path(__file__).with_name("frequent_words.txt").read_text(encoding="utf-8")
+    return {name: frozenset(words.split()) for name, _, words in (line.partition(": ") for line in text.splitlines())}
 
 
 def pieces_per_word(text: str, tokens: NDArray[np.integer]) -> float:
