@@ -1431,6 +1431,29 @@ def test_the_map_is_moved_with_keys_and_buttons(tab: Tab) -> None:
     expect(tab.page.locator(".map-tools").get_by_role("button")).to_have_text(["Draw an area", "+", "−", "Show all"])
 
 
+@pytest.mark.slow
+@in_browser
+def test_the_map_says_what_the_list_says(tab: Tab) -> None:
+    answer = _answer([{"uri": "n3", "why": {"weak": True}}, {"uri": "n4"}])
+    tab.page.route("**/search", lambda route: route.fulfill(json=answer))
+    tab.go("?view=map&index=numbers&q=x")
+    expect(tab.page.locator("#map-documents li")).to_have_text(["1. Number 3weak match", "2. Number 4"])
+    expect(tab.page.locator("#map-view #status")).to_have_text("All 2 documents, best first")
+    expect(tab.page.locator("#map-view .unanswered")).to_have_count(0)
+    answer["answered"] = False
+    tab.page.locator("#question").fill("y")
+    expect(tab.page.locator("#map-view .unanswered")).to_contain_text("Nothing here seems to answer this.")
+    expect(tab.page.locator("#map-documents .weak")).to_have_count(0)
+    tab.page.locator("#map-view #filters summary").first.click()
+    tab.page.locator("#fields details[data-field=n]").get_by_label("from").fill("4")
+    tab.page.keyboard.press("Enter")
+    expect(tab.page.locator("#picks li")).to_have_text(["n from 4 ×"])
+    for name, place in (("Search", "#search-view"), ("Map", "#map-view")):
+        tab.page.get_by_role("link", name=name, exact=True).click()
+        expect(tab.page.locator(f"{place} .unanswered")).to_be_visible()
+        expect(tab.page.locator(f"{place} #filters")).to_be_visible()
+
+
 @in_browser
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), pytest.param("dark", 320, marks=pytest.mark.slow)])
 def test_a_map_hinders_nobody(

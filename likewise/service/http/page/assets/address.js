@@ -54,9 +54,9 @@ export function addressOf(state) {
   return query ? `?${query}` : "./";
 }
 
-/** Return whether two states ask the service the same question. */
+/** Return whether two states ask the service the same question in the same view. */
 export function asksTheSame(one, other) {
-  const shown = { view: "", open: "", at: "", from: "", named: "", at_map: "" };
+  const shown = { open: "", at: "", from: "", named: "", at_map: "" };
   const asked = (state) => JSON.stringify({ ...state, ...shown, q: state.q.trim(), where: state.where.trim() });
   return asked(one) === asked(other);
 }

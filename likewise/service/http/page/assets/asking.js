@@ -24,11 +24,6 @@ export const kindOf = (state) => (state.q.trim() || state.like.length ? "questio
 /** Return one hit for all documents of a file, of which one is given. */
 export const asTable = (hit, rows) => ({ ...hit, title: lastPart(hit.path), rows, line: null, page: null, heading: "", metadata: {} });
 
-const SEND = {
-  question: search,
-  list: (index, ...rest) => (index === ALL ? { hits: [], matched: 0 } : listDocuments(index, ...rest)),
-};
-
 /** Return the request for a state. */
 export function bodyOf(state) {
   const kind = kindOf(state);
@@ -78,7 +73,8 @@ export class Asking {
     const area = other?.index === state.index ? body.area : undefined; // an area is one of the map of this index
     try {
       const [answer, compared] = await Promise.all([
-        SEND[kindOf(state)](state.index, body, signal),
+        kindOf(state) === "question" ? search(state.index, body, signal)
+          : state.index === ALL ? { hits: [], matched: 0 } : listDocuments(state.index, body, signal),
         other && search(other.index, { ...body, mode: other.mode || undefined, area, fields: COMPARED }, signal),
       ]);
       if (signal.aborted) return;

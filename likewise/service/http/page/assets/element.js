@@ -1,12 +1,7 @@
 // Makes elements of the page. Text always becomes a text node: nothing here, or anywhere on the page, parses HTML.
 
-/**
- * Return a new element.
- * @param {string} name tag of the element
- * @param {Object} members properties; those of `dataset` and `aria` (without "aria-") are set one by one, and handlers
- *   are given as `onclick` would be, but under `on`: {click: ...}
- * @param {...(Node|string|null)} children text and nodes; null and false are left out
- */
+/** Return a new element. `members` are its properties; those of `dataset` and `aria` (without "aria-") are set one by one, and
+ * handlers are under `on`: {click: ...}. Children that are null or false are left out. */
 export function element(name, members = {}, ...children) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(members)) {

@@ -37,10 +37,9 @@ export function groupsOf(fields, documents) {
 /** Return a condition on one of the fields that are offered. */
 export function exampleOf(groups) {
   const field = groups.find(({ name }) => ![...FIRST, "modified"].includes(name)) ?? groups.find(({ name }) => name === "format");
-  if (!field) return "modified > -7d";
-  const name = /^[a-z_][\w.]*$/i.test(field.name) ? field.name : `\`${field.name}\``;
-  const range = rangeOf(field);
-  return range ? `${name} >= ${range.min}` : `${name} = ${JSON.stringify(field.values[0].value)}`;
+  const name = field && (/^[a-z_][\w.]*$/i.test(field.name) ? field.name : `\`${field.name}\``);
+  const range = field && rangeOf(field);
+  return range ? `${name} >= ${range.min}` : field ? `${name} = ${JSON.stringify(field.values[0].value)}` : "modified > -7d";
 }
 
 /** Return the name of a field for people. */

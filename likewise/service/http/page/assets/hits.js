@@ -58,6 +58,7 @@ export const headOf = (hit, hits, { href, open, ofAll }) => element("header", {}
 
 /** Return a document of a short list: a link, and its first words if its title is only a name. */
 export const entryOf = (hit, href, open) => element("li", {}, linkTo(titleOf(hit), href, open),
+  hit.isWeak && element("p", { className: "weak" }, "weak match"),
   /^(\S*[-_.:\d]\S*)?$/.test(hit.title.trim()) && element("p", { className: "words", dir: "auto" }, hit.text));
 
 /** Mark the best sentence of hits that are drawn, without touching anything else of them. */
@@ -164,7 +165,10 @@ export function flatten(path, value) {
 function reasons(hit) {
   const why = hit.why ?? {};
   const { contributions = {}, weights = {} } = why;
-  const parts = [["meaning", contributions.cosine], ["words", contributions.words]].filter(([, part]) => part !== undefined);
+  const parts = [
+    ["meaning", contributions.cosine, weights.cosine, `cosine ${why.cosine?.toFixed(3)}`],
+    ["words", contributions.words, weights.words, why.bm25 ? `BM25 ${decimal(why.bm25)}` : "none found"],
+  ].filter(([, part]) => part !== undefined);
   const total = parts.reduce((sum, [, part]) => sum + Math.max(0, part), 0) || 1;
   const [[first, most] = [], [rest] = []] = parts;
   const said = [element("p", {}, rest ? `${Math.round((100 * Math.max(0, most)) / total)} % ${first}, the rest ${rest}` : `${first} alone`)];
@@ -173,19 +177,13 @@ function reasons(hit) {
     said.push(element("p", {}, "Words found: ", ...words.flatMap((word, at) => [at ? ", " : "", element("mark", { dir: "auto" }, word)])));
   }
   if (why.sentence) said.push(element("p", {}, "Nearest sentence: ", element("q", { dir: "auto" }, why.sentence.text)));
-  const measured = {
-    meaning: [why.cosine, weights.cosine, `cosine ${why.cosine?.toFixed(3)}`],
-    words: [why.bm25, weights.words, why.bm25 ? `BM25 ${decimal(why.bm25)}` : "none found"],
-  };
   said.push(element("details", {}, element("summary", {}, "Numbers"),
     element("table", {},
       element("caption", {}, `Score ${decimal(hit.score)} is the sum of`),
       element("thead", {}, element("tr", {}, ...["part", "adds", "weight", "measured"].map((name) => element("th", { scope: "col" }, name)))),
-      element("tbody", {}, ...parts.map(([name, part]) => element("tr", {},
+      element("tbody", {}, ...parts.map(([name, part, weight = 0, measured]) => element("tr", {},
         element("th", { scope: "row" }, name),
-        element("td", {}, decimal(part)),
-        element("td", {}, decimal(measured[name][1] ?? 0)),
-        element("td", {}, measured[name][2]))))),
+        ...[decimal(part), decimal(weight), measured].map((text) => element("td", {}, text)))))),
     why.sentence && element("p", {}, `Nearest sentence: cosine ${why.sentence.cosine.toFixed(3)}`)));
   return said;
 }

@@ -20,6 +20,7 @@ const swatch = (background) => element("span", { className: "swatch", aria: { hi
 export class MapView {
   #index = "";
   #asked = "";
+  #answer = null; // to what was asked
   #request = null;
   #isLassoing = false;
   #pointers = new Map();
@@ -29,7 +30,7 @@ export class MapView {
   #hovered = -1;
   #isFitting = false; // whether to show all of the region that was chosen
 
-  /** `actions`: `open(uri)`, `href(uri)`, `setArea(corners or null, name)`, `remember(view)`, `pick(picks)`, `trouble(error)`. */
+  /** `actions`: `open(uri)`, `href(uri)`, `setArea(corners or null, name)`, `remember(view)`, `pick(picks)`, `answered(answer)`, `trouble(error)`. */
   constructor(actions) {
     this.actions = actions;
     this.canvas = byId("map-canvas");
@@ -134,22 +135,28 @@ export class MapView {
   /** Light the hits of a question, and show the part of the map with them. */
   async #ask(index, body, view) {
     const asked = JSON.stringify(body);
-    if (asked === this.#asked) return;
+    if (asked === this.#asked) {
+      this.actions.answered(this.#answer);
+      return;
+    }
     const isFirst = !this.#asked && view;
     this.#asked = asked;
     this.#request?.abort();
     this.#set({ hits: [] });
     this.#list("Hits", []);
+    this.actions.answered(this.#answer = null);
     if (!body) return;
     this.#request = new AbortController();
     const { signal } = this.#request;
     try {
-      const answer = await search(index, { ...body, k: HITS, explain: false, passages: false, fields: ["uri"] }, signal);
+      const answer = await search(index, { ...body, k: HITS, explain: false, passages: false, fields: ["uri", "why", "family_size"] }, signal);
+      this.actions.answered(this.#answer = answer);
       const placed = await nameDocuments(index, { uris: answer.hits.map((hit) => hit.uri) }, signal);
       const points = new Map(placed.map((each) => [each.uri, each]));
-      const hits = answer.hits.map((hit) => points.get(hit.uri)).filter((each) => each && each.point !== null);
+      const hits = answer.hits.map((hit) => ({ point: null, ...points.get(hit.uri), isWeak: hit.why.weak && answer.answered !== false }))
+        .filter(({ point }) => point !== null);
       for (const hit of hits) this.picture.titles.set(hit.point, hit);
-      this.#set({ hits: hits.map((hit) => hit.point) });
+      this.#set({ hits: hits.map((hit) => hit.point), weak: new Set(hits.filter((hit) => hit.isWeak).map((hit) => hit.point)) });
       this.#list("Hits", hits);
       if (!isFirst) this.picture.showAll(this.picture.hits.map((point) => placeOf(this.picture, point)));
     } catch (error) {

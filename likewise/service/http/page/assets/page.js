@@ -21,6 +21,7 @@ const RETRY_MS = 1000;
 const LATE_MS = 500; // after this the hits of the question before are dimmed
 const SLOW_MS = 4000; // after this the page says that it still waits
 const FACETS = 20; // fields that the service counts at once
+const WIDE = matchMedia("(min-width: 60rem)");
 const FRESH_MS = 10_000; // fields and sizes are asked for again after this, because an index can change
 
 let state = readAddress(location.search);
@@ -53,6 +54,7 @@ const mapActions = {
   setArea: (area, named) => choose({ area, named }),
   pick: (picks) => choose({ picks: [...state.picks.filter(([field]) => field !== picks[0][0]), ...picks] }),
   remember: (view) => state.view === "map" && go({ at_map: view }, { replace: true }),
+  answered: (answer) => state.view === "map" && drawVerdict({ ...state, like: [] }, answer),
   trouble: noticeTrouble,
 };
 
@@ -120,11 +122,11 @@ function draw(before) {
   const isMap = state.view === "map";
   byId("search-view").hidden = isMap;
   byId("map-view").hidden = !isMap;
+  if (isMap !== Boolean(byId("filters").closest("#map-view"))) moveTo(isMap);
   byId("sort").value = state.sort;
   for (const [id, view] of [["to-search", "search"], ["to-map", "map"]]) {
     byId(id).href = addressOf({ ...state, view, open: "", at: "" });
-    if (state.view === view) byId(id).setAttribute("aria-current", "page");
-    else byId(id).removeAttribute("aria-current");
+    byId(id).ariaCurrent = state.view === view ? "page" : null;
   }
   const index = current();
   byId("to-map").hidden = Boolean(index?.parts);
@@ -149,6 +151,19 @@ function draw(before) {
   drawMap(index);
   if (index && state.open) reader.show(index.parts ? state.from : index.name, state.open, state.at, hitOf(state));
   else reader.close();
+}
+
+/** Move the filters, and what is said of an answer, to the view that is shown. */
+function moveTo(isMap) {
+  byId(isMap ? "map-lists" : "columns").prepend(byId("filters"));
+  (isMap ? byId("filters") : byId("hits")).before(byId("verdict"));
+  drawVerdict(state, null);
+  unfold();
+}
+
+/** Open the filters where there is room for them, or some are in use. */
+function unfold() {
+  byId("filters").open = state.view === "search" && (WIDE.matches || state.picks.length > 0 || Boolean(state.where));
 }
 
 function current() {
@@ -180,6 +195,7 @@ async function drawMap(index) {
   byId("map-within").hidden = !state.area;
   byId("map-within").href = addressOf({ ...state, view: "search" });
   const filter = bodyOf({ ...state, q: "", like: [] });
+  count();
   map.show(index, state, state.q.trim() ? bodyOf({ ...state, like: [] }) : null, { where: filter.where, area: filter.area });
 }
 
@@ -269,17 +285,12 @@ function show(asked, answer, compared) {
   stopWaiting();
   setLate(false);
   recovered();
-  const filtered = isFiltered(asked);
   const isQuestion = kindOf(asked) === "question";
-  const folded = answer.hits.reduce((sum, hit) => sum + (hit.family_size ?? 0), 0);
   if (!isQuestion) answer.hits = answer.hits.map((hit) => (hit.family_size ? asTable(hit, hit.family_size + 1) : hit));
   shown = { state: asked, answer };
-  byId("about").hidden = isQuestion || filtered;
+  byId("about").hidden = isQuestion || isFiltered(asked);
   if (asked.where.trim() === state.where.trim()) refuse("");
-  byId("status").textContent = (isQuestion ? found : listed)(answer.hits.length, answer.matched, filtered, folded);
-  if (!isQuestion && asked.index === ALL) byId("status").textContent = "A question is answered by all indexes together.";
-  if (asked.like.length) byId("status").textContent = `More like “${asked.like.map((uri) => chips.titleOf(uri)).join("”, “")}”`;
-  drawNotices(answer, filtered);
+  drawVerdict(asked, answer);
   count();
   if (compared) compare(asked, answer, compared);
   byId("comparison").hidden = !compared;
@@ -325,24 +336,29 @@ function compare(asked, answer, compared) {
   ], (hit) => (sameIndex ? `${hit.index}\n${hit.uri}` : hit.uri));
 }
 
-function drawNotices(answer, filtered) {
-  const notices = (answer.notes ?? []).map((note) => element("p", { className: "note" }, note, " ",
-    note.startsWith("read as conditions: ") && button("Ask for the text as it stands", () => choose({ literal: true }))));
-  if (answer.answered === false && answer.hits.length && !state.like.length) {
-    notices.unshift(element("div", { className: "unanswered", role: "status" },
+/** Say what was found; nothing for no answer. */
+function drawVerdict(asked, answer) {
+  const filtered = isFiltered(asked);
+  const isQuestion = kindOf(asked) === "question";
+  byId("status").textContent = "";
+  byId("notices").replaceChildren();
+  if (!answer) return;
+  const { hits, notes = [], did_you_mean: meant } = answer;
+  const folded = hits.reduce((sum, hit) => sum + (hit.family_size ?? 0), 0);
+  byId("status").textContent = (isQuestion ? found : listed)(hits.length, answer.matched, filtered, folded);
+  if (!isQuestion && asked.index === ALL) byId("status").textContent = "A question is answered by all indexes together.";
+  if (asked.like.length) byId("status").textContent = `More like “${asked.like.map((uri) => chips.titleOf(uri)).join("”, “")}”`;
+  byId("notices").replaceChildren(...[
+    meant && element("p", { className: "note" }, "Did you mean ", button(meant, () => choose({ q: meant }), { dir: "auto" }), /[?？؟]$/.test(meant) ? "" : "?"),
+    answer.answered === false && hits.length && !asked.like.length && element("div", { className: "unanswered", role: "status" },
       element("p", {}, element("strong", {}, "Nothing here seems to answer this.")),
-      element("p", {}, "These are the nearest passages there are, but they are no nearer than the best hits of unrelated questions usually are.")));
-  }
-  if (answer.did_you_mean) {
-    const meant = button(answer.did_you_mean, () => choose({ q: answer.did_you_mean }), { dir: "auto" });
-    notices.unshift(element("p", { className: "note" }, "Did you mean ", meant, /[?？؟]$/.test(answer.did_you_mean) ? "" : "?"));
-  }
-  if (!answer.hits.length) {
-    const ways = [answer.mode === "words" && current().model && button("Search by meaning", () => choose({ mode: "dense" })),
-      filtered && button("Remove filters", () => choose({ where: "", picks: [], area: null, named: "" }))];
-    notices.push(element("p", { className: "actions" }, ...ways));
-  }
-  byId("notices").replaceChildren(...notices);
+      element("p", {}, "These are the nearest passages there are, but they are no nearer than the best hits of unrelated questions usually are.")),
+    ...notes.map((note) => element("p", { className: "note" }, note, " ",
+      note.startsWith("read as conditions: ") && button("Ask for the text as it stands", () => choose({ literal: true })))),
+    !hits.length && element("p", { className: "actions" },
+      answer.mode === "words" && current().model && button("Search by meaning", () => choose({ mode: "dense" })),
+      filtered && button("Remove filters", () => choose({ where: "", picks: [], area: null, named: "" }))),
+  ].filter(Boolean));
 }
 
 const isFiltered = ({ where: typed, picks, area }) => Boolean(typed.trim() || picks.length || area);
@@ -504,9 +520,7 @@ function listen() {
   byId("open-help").addEventListener("click", () => byId("help").showModal());
   byId("help-close").addEventListener("click", () => byId("help").close());
   byId("help").addEventListener("click", (event) => event.target === byId("help") && byId("help").close());
-  const wide = matchMedia("(min-width: 60rem)");
-  const unfold = () => { byId("filters").open = wide.matches || state.picks.length > 0 || Boolean(state.where); };
-  wide.addEventListener("change", unfold);
+  WIDE.addEventListener("change", unfold);
   byId("filters").addEventListener("toggle", () => count());
   unfold();
   offerToSave(() => ({

@@ -8,7 +8,8 @@ const FAR = 2; // up to this zoom, many points are drawn as large cells
 const CELL = 6; // CSS pixels
 const SMALL_CELL = 2; // nearer than that
 const DIMMED = 0.25; // opacity of points that a filter leaves out
-const RINGS = [0, 10, 25, 45, 70, 100, 140, 190]; // distances at which a place for a name is looked for
+const RINGS = [0, 10, 20]; // distances at which a place for a name is looked for: further off nobody sees whose it is
+const NARROW = 600; // on a narrower canvas hits are numbers, and nothing else has a name beside them
 const AROUND = [[0, 1], [0, -1], [1, 0], [-1, 0], [1, 1], [-1, 1], [1, -1], [-1, -1]];
 
 /** The colours of the values of a field, for light and for dark surfaces; the last one is that of all other values. */
@@ -34,6 +35,7 @@ export class Picture {
   colours = null; // position of the value of each point; null: one colour for all
   regions = [];
   hits = []; // points, best first
+  weak = new Set(); // those that are weak matches
   isScale = false; // whether the colours are those of a scale
   moved = () => {}; // called when another part of the map is shown
   matching = null; // 1 for each point that passes the filter; null without a filter
@@ -190,8 +192,9 @@ export class Picture {
     else this.#drawDensity(visible, palette);
     const names = new Names(context, style, canvas, this.#occupied(visible));
     this.#drawHits(style, names);
-    this.#named = this.#drawRegions(names);
-    this.#drawTitles(visible, names);
+    const isFull = names.isNarrow && this.hits.length > 0;
+    this.#named = isFull ? [] : this.#drawRegions(names);
+    if (!isFull) this.#drawTitles(visible, names);
     canvas.dataset.drawn = String(Number(canvas.dataset.drawn ?? 0) + 1);
   }
 
@@ -309,10 +312,10 @@ export class Picture {
     const placed = this.hits.map((point, at) => [point, String(at + 1), ...this.positionOf(this.places[2 * point], this.places[2 * point + 1])]);
     Object.assign(context, { lineWidth: 2, font: `650 11px ${style.fontFamily}`, textAlign: "center", textBaseline: "middle" });
     context.strokeStyle = style.getPropertyValue("--surface");
-    for (const [, number, px, py] of placed.toReversed()) {
+    for (const [point, number, px, py] of placed.toReversed()) {
       context.beginPath();
       context.arc(px, py, 10, 0, 2 * Math.PI);
-      context.fillStyle = style.getPropertyValue("--ink");
+      context.fillStyle = style.getPropertyValue(this.weak.has(point) ? "--muted" : "--ink");
       context.fill();
       context.stroke();
       context.fillStyle = style.getPropertyValue("--surface");
@@ -321,7 +324,7 @@ export class Picture {
     }
     for (const [point, , px, py] of placed) {
       const title = this.titles.get(point)?.title;
-      if (title) names.write(shortened(title), px, py, { weight: 550, apart: 22, rings: 4 });
+      if (title && !names.isNarrow) names.write(shortened(title), px, py, { weight: 550, apart: 22 });
     }
   }
 
@@ -349,7 +352,7 @@ export class Picture {
     for (const region of shown.sort((one, other) => other.documents - one.documents)) {
       const [px, py] = this.positionOf(region.x, region.y);
       if (px < 0 || py < 0 || px > this.canvas.clientWidth || py > this.canvas.clientHeight) continue;
-      const box = names.write(names.fitting(region.terms), px, py, { size: region.level ? 13 : 15, weight: 650, isSure: !region.level });
+      const box = names.write(shortened(regionName(region)), px, py, { size: region.level || names.isNarrow ? 13 : 15, weight: 650, isSure: !region.level });
       if (box) named.push([region, box]);
     }
     return named;
@@ -376,7 +379,7 @@ class Names {
   #taken = [];
 
   constructor(context, style, canvas, occupied) {
-    Object.assign(this, { context, style, canvas, occupied });
+    Object.assign(this, { context, style, canvas, occupied, isNarrow: canvas.clientWidth < NARROW });
   }
 
   /** Keep names away from a position. */
@@ -384,17 +387,16 @@ class Names {
     this.#taken.push([px - around, py - around, px + around, py + around]);
   }
 
-  /** Write a name near a position where it covers fewest points, `apart` pixels away at least, up to `rings` rings; over points only if `isSure`. */
-  write(text, px, py, { size = 13, weight = 400, apart = 0, rings = 2, isSure = false } = {}) {
+  /** Write a name near a position where it covers fewest points, `apart` pixels away at least; over points only if `isSure`. One without such a place is left out. */
+  write(text, px, py, { size = 13, weight = 400, apart = 0, isSure = false } = {}) {
     const { context } = this;
     context.font = `${weight} ${size}px ${this.style.fontFamily}`;
     const half = context.measureText(text).width / 2 + 5;
     const high = size / 2 + 3;
-    const steps = isSure ? RINGS : RINGS.slice(0, rings);
     let best = null;
-    for (const ring of steps) {
+    for (const ring of RINGS) {
       for (const [dx, dy] of ring ? AROUND : [[0, 1], [0, -1], [1, 0], [-1, 0]]) {
-        const x = Math.min(Math.max(px + dx * (apart && half + apart / 2 + ring * 2 || ring * 2), half), this.canvas.clientWidth - half);
+        const x = Math.min(Math.max(px + dx * (apart && half + apart / 2 + ring || ring * 2), half), this.canvas.clientWidth - half);
         const y = Math.min(Math.max(py + dy * (apart + ring), high), this.canvas.clientHeight - high);
         const box = [x - half, y - high, x + half, y + high];
         if (this.#taken.some((other) => box[0] < other[2] && box[2] > other[0] && box[1] < other[3] && box[3] > other[1])) continue;
@@ -406,14 +408,6 @@ class Names {
     }
     if (!best || (best.covered && !isSure)) return null;
     this.#taken.push(best.box);
-    if (Math.hypot(best.x - px, best.y - py) > 40) {
-      context.strokeStyle = this.style.getPropertyValue("--muted");
-      context.lineWidth = 1;
-      context.beginPath();
-      context.moveTo(px, py);
-      context.lineTo(Math.min(Math.max(px, best.box[0]), best.box[2]), Math.min(Math.max(py, best.box[1]), best.box[3]));
-      context.stroke();
-    }
     if (best.covered) {
       context.fillStyle = this.style.getPropertyValue("--surface");
       context.fillRect(best.box[0], best.box[1], 2 * half, 2 * high);
@@ -427,16 +421,6 @@ class Names {
     context.fillStyle = this.style.getPropertyValue("--ink");
     context.fillText(text, best.x, best.y);
     return best.box;
-  }
-
-  /** Return as many of the terms of a region as fit on the canvas, and of a term that does not fit as much as does. */
-  fitting(terms) {
-    this.context.font = `650 15px ${this.style.fontFamily}`;
-    const fits = (text) => this.context.measureText(text).width < this.canvas.clientWidth - 24;
-    let text = terms.join(" · ");
-    for (let left = terms.length - 1; left > 0 && !fits(text); left -= 1) text = terms.slice(0, left).join(" · ");
-    while (!fits(text)) text = `${text.slice(0, -2)}…`;
-    return text;
   }
 
   /** Return how many cells with points a box covers. */

@@ -21,12 +21,8 @@ export async function readFields({ name, parts }) {
   return { fields, rare: [...new Set(every.flatMap(({ rare }) => rare))].filter((rare) => fields.every((field) => field.name !== rare)) };
 }
 
-/**
- * Return the counts of fields in an index, or in all. An index that lacks a field of the filter has nothing to count.
- * Which fields a typed condition has is not known here: with one, the counts of all indexes have no `values`.
- * @param {Object[]} facets fields, each with its filter
- * @param {{picks: Array, where: string}} state the filter that these are made of
- */
+/** Return the counts of `facets` (fields, each with its filter) in an index, or in all. An index that lacks a field of the filter has
+ * nothing to count. Which fields a typed condition has is not known here: with one, the counts of all indexes have no `values`. */
 export async function readCounts({ name, parts }, facets, { picks, where }) {
   if (!parts) return countFields(name, facets);
   if (where.trim()) return facets.map(({ field }) => ({ name: field, values: null, histogram: [] }));
