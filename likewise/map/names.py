@@ -7,22 +7,23 @@ than elsewhere, its length, and how similar all documents about it are. Document
 not similar. Names of people, folders and files are left out.
 
 Documents that a phrase names count less for the next one, so that the phrases together name most documents of a region
-of several subjects. If they name too few, the name is "around: TITLE", with the title of a central document. The folder
-of most documents of a region follows its name: "mostly notes/".
+of several subjects. If they name too few, the name is "around: TITLE", with the title of a central document, or with
+two titles. The folder of most documents of a region follows its name: "mostly notes/".
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from indexer.records import Document, Vector
 from indexer.stores.words.analysis import Analysis
-from likewise.map.phrases import Phrase, read_phrases
+from likewise.map.phrases import TITLE_CHARACTERS, Phrase, read_phrases, shortened
 
 _TERMS = 3
 """Maximum phrases of a name."""
@@ -55,6 +56,8 @@ _AGAIN = 0.4
 _CANDIDATES = 200
 _SIMILAR = 0.05
 """Mean cosine of documents with a phrase that counts half."""
+_ALIKE = 0.4
+"""Mean cosine of a region's documents from which the title of one says what all are about."""
 _PERSON = 3
 """A word is taken for a person's if at least one in this many of its documents has it in a name before an address."""
 _MIN_PART = 3
@@ -68,13 +71,14 @@ class Names:
         from scipy.sparse import csr_array
 
         self._read = slice(None, None, -(-len(documents) // _READ_DOCUMENTS))
-        self._documents, self._vectors = documents, vectors - vectors.mean(axis=0)
-        self._phrases = read_phrases(documents[self._read], analysis, {each.path or "" for each in documents})
+        self._documents, self._vectors = documents[self._read], (vectors - vectors.mean(axis=0))[self._read]
+        self._phrases = read_phrases(self._documents, analysis, {each.path or "" for each in documents})
         self._in_folder = Counter(chain.from_iterable(self._phrases.folders))
         self._taken = set[str]()
-        mentions = Counter(chain.from_iterable(self._phrases.of_documents))
+        phrases_of = self._phrases.of_documents
+        mentions = Counter(chain.from_iterable(phrases_of))
         people = {word for word, count in self._phrases.people.items() if mentions[word,] <= _PERSON * count}
-        about = Counter(term for phrases in self._phrases.of_documents for term, count in phrases.items() if count > 1)
+        about = Counter(term for phrases in phrases_of for term, count in phrases.items() if count > 1)
         self._terms = sorted(
             term
             for term, count in about.items()
@@ -82,7 +86,7 @@ class Names:
         )
         position = {term: at for at, term in enumerate(self._terms)}
         columns, counts, ends = list[int](), list[int](), [0]
-        for phrases in self._phrases.of_documents:
+        for phrases in phrases_of:
             known = sorted(phrases.keys() & position.keys())
             columns += [position[term] for term in known]
             counts += [phrases[term] for term in known]
@@ -113,23 +117,19 @@ class Names:
             scores[is_elsewhere | (share < _MIN_SHARE) | (lift < _MIN_LIFT)] = 0
             best = np.argsort(-scores * share, kind="stable")[:_CANDIDATES]
             best = best[scores[best] > 0]
-            scores = scores[best] * self._similarity(best)
-            names = chain(self._chosen(best, scores, self._about[rows][:, best].toarray() > 0), self._central(rows))
-            name = next((name for name in names if self._key(name) not in self._taken), ())
-            self._taken.add(self._key(name))
+            cosines = self._cosines(self._about[:, best].T)
+            scores = scores[best] * cosines / (cosines + _SIMILAR)
+            chosen = self._chosen(best, scores, self._about[rows][:, best].toarray() > 0)
+            names = chain(chosen, self._central(rows))
+            name = next((name for name in names if " · ".join(name).casefold() not in self._taken), ())
+            self._taken.add(" · ".join(name).casefold())
             yield (*name, *self._mostly(rows))
 
-    @staticmethod
-    def _key(name: Sequence[str]) -> str:
-        return " · ".join(name).casefold()
-
-    def _similarity(self, terms: NDArray[np.intp]) -> NDArray[np.floating]:
-        """Return for each term 0 to 1: how similar two documents with it are."""
-        has, vectors = self._about[:, terms].T, self._vectors[self._read]
-        documents, length = has.sum(axis=1), has @ (vectors**2).sum(axis=1)
-        pairs = ((has @ vectors) ** 2).sum(axis=1) - length
-        cosine = np.maximum(pairs / np.maximum(documents - 1, 1) / np.maximum(length, 1e-9), 0)
-        return np.asarray(cosine / (cosine + _SIMILAR))
+    def _cosines(self, has: Any) -> NDArray[np.floating]:
+        """Return the mean cosine of two of the documents in each row of a matrix (groups, documents read)."""
+        documents, length = has.sum(axis=1), has @ (self._vectors**2).sum(axis=1)
+        pairs = ((has @ self._vectors) ** 2).sum(axis=1) - length
+        return np.asarray(np.maximum(pairs / np.maximum(documents - 1, 1) / np.maximum(length, 1e-9), 0))
 
     def _chosen(
         self, best: NDArray[np.intp], scores: NDArray[np.floating], has: NDArray[np.bool_]
@@ -139,7 +139,7 @@ class Names:
         terms = [self._terms[term] for term in best]
         named = np.zeros((len(has), 1), bool)
         names, least, documents = list[int](), 0.0, has.sum(axis=0)
-        while terms and len(names) < _TERMS and named.mean() < _ENOUGH:
+        while terms and len(names) < _TERMS and named.sum() < _ENOUGH * len(has):
             gains = scores * (np.where(named, _AGAIN, 1) * has).mean(axis=0)
             gains[(~named & has).sum(axis=0) < max(_MIN_DOCUMENTS, _MIN_SHARE * len(has))] = 0
             gains[[any(_is_alike(term, terms[name]) for name in names) for term in terms]] = 0
@@ -151,29 +151,38 @@ class Names:
             whole = (at for at in longer if all(of[at] >= _WHOLE * of[term] for of in (documents, scores)))
             names.append(max(whole, key=lambda at: (len(terms[at]), documents[at]), default=term))
             named |= has[:, term, None]
-        if named.mean() >= _MIN_NAMED:
+        if names and named.sum() >= _MIN_NAMED * len(has):
             yield tuple(self._phrases.written(terms[name]) for name in names)
 
     def _central(self, rows: NDArray[np.intp]) -> Iterator[tuple[str, ...]]:
-        """Yield the titles and then the uris of documents, the nearest to the middle of a region first."""
-        vectors = self._vectors[self._read][rows]
+        """Yield names of titles, those nearest to the middle of a region first. If its documents are little alike, they
+        are divided in two along their first principal component, and a name has a title of each part."""
+        parts, in_region = [rows], np.isin(np.arange(len(self._vectors)), rows)[None].astype(np.float32)
+        if len(rows) > 1 and self._cosines(in_region)[0] < _ALIKE:
+            centred = self._vectors[rows] - self._vectors[rows].mean(axis=0)
+            side = centred @ np.linalg.svd(centred, full_matrices=False)[2][0] > 0
+            parts = sorted(filter(len, (rows[side], rows[~side])), key=lambda part: (-len(part), part[0]))
+        for titles in zip(*map(self._titles, parts), strict=False):
+            first, *second = dict.fromkeys(shortened(title, TITLE_CHARACTERS // len(titles)) for title in titles)
+            yield (f"around: {first}", *second)
+
+    def _titles(self, rows: NDArray[np.intp]) -> Iterator[str]:
+        """Yield the titles and then the uris of documents, the nearest to their middle first."""
+        vectors = self._vectors[rows]
         nearest = rows[np.argsort(-(vectors @ vectors.sum(axis=0)), kind="stable")]
-        titles = (self._phrases.titles[row] for row in nearest)
-        uris = (self._documents[self._read][row].uri for row in nearest)
-        yield from ((f"around: {called}",) for called in chain(filter(None, titles), uris))
+        yield from filter(None, (self._phrases.titles[row] for row in nearest))
+        yield from (self._documents[row].uri for row in nearest)
 
     def _mostly(self, rows: NDArray[np.intp]) -> tuple[str, ...]:
-        """Return the innermost folder, or the file, that most documents of a region are in, if it is not that of most
-        documents elsewhere."""
+        """Return the innermost folder that most documents of a region are in, and few elsewhere."""
         inside = Counter(chain.from_iterable(self._phrases.folders[row] for row in rows))
         others = max(1, len(self._phrases.folders) - len(rows))
-        mostly = sorted(  # the innermost has the most slashes, and is the first
-            place
-            for place, count in inside.items()
-            if count >= _MOSTLY * len(rows)
-            and count / len(rows) >= _MIN_LIFT * (self._in_folder[place] - count) / others
+        mostly = (
+            f"mostly {folder.lstrip('/')}"
+            for folder, count in sorted(inside.items())  # the innermost has the most slashes, and is the first
+            if count >= len(rows) * max(_MOSTLY, _MIN_LIFT * (self._in_folder[folder] - count) / others)
         )
-        return tuple(f"mostly {place.lstrip('/')}" for place in mostly[:1])
+        return tuple(islice(mostly, 1))
 
 
 def _is_alike(one: Phrase, other: Phrase) -> bool:

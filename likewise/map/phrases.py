@@ -56,7 +56,8 @@ _NUMBER = re.compile(r"(?=.*\d)\s*(?:\S+\s*){,3}$")
 _TAG = re.compile("<[^<>]{0,200}>")
 _PERSON = re.compile(r"([^\W\d_][^,;:<>()\n]{2,50}?)\s*<[^<>\s]+@[^<>\s]+>")
 """A name before an address."""
-TITLE_CHARACTERS = 60
+TITLE_CHARACTERS = 72
+"""Maximum characters of the titles of a name together."""
 _HASH = re.compile(r"^\d|\d.*\d.*\d|^.{26,}$")
 
 Phrase = tuple[str, ...]
@@ -119,10 +120,9 @@ def read_phrases(documents: Sequence[Document], analysis: Analysis, paths: Colle
         title, text = _readable(document, common)
         phrases.titles.append(_called(document, title, text))
         every = Counter[Phrase]()
-        for weight, of in ((2, title), (1, text)):
-            for phrase, spelling in _phrases(of, stem):
-                every[phrase] += weight
-                phrases.spelling[phrase][spelling] += 1
+        for phrase, spelling in chain.from_iterable(_phrases(each, stem) for each in (title, title, text)):
+            every[phrase] += 1
+            phrases.spelling[phrase][spelling] += 1
         whole = tuple(filter(None, map(stem, _WORD.findall(title))))
         if len(whole) > 1 and len(title) <= TITLE_CHARACTERS and not re.search(r"\d", title):
             every[whole] = 2  # the title of several documents is a phrase that they repeat
@@ -150,8 +150,12 @@ def _called(document: Document, title: str, text: str) -> str:
             for part in re.split(r"\n\s*\n", _TAG.sub("", text))
         )
         title = ", ".join(part for part in parts if part.strip() and not _NUMBER.match(part))
-    title = " ".join(title.split())
-    return title if len(title) <= TITLE_CHARACTERS else title[: TITLE_CHARACTERS - 1].rstrip() + "…"
+    return " ".join(title.split())
+
+
+def shortened(title: str, characters: int) -> str:
+    """Return a title of at most this many characters."""
+    return title if len(title) <= characters else title[: characters - 1].rstrip() + "…"
 
 
 def _folders(document: Document) -> list[str]:

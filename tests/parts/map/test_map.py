@@ -21,7 +21,7 @@ from indexer.stores.words.analysis import Analysis, stored_analysis
 from likewise.map.draw import draw_map, redraw_if_outdated
 from likewise.map.file import NAME, Map, read_map, write_map
 from likewise.map.names import Names
-from likewise.map.phrases import read_phrases
+from likewise.map.phrases import read_phrases, shortened
 from likewise.map.projection import principal_components, project
 from likewise.map.regions import find_regions, nearest_middle
 from search import Searcher
@@ -159,13 +159,26 @@ def test_a_region_without_phrases_of_its_own_has_the_title_of_its_most_central_d
         ),
         (Document("7", "sku: JA7\nname: Rain coat\nprice: 7.50\ncolour: red"), "Rain coat, red"),
         (Document("m", "Hi", "Re: Fwd: Lunch"), "Lunch"),
-        (Document("long", "", "word " * 30), "word " * 11 + "word…"),
     ],
 )
 def test_what_a_document_is_called(document: Document, called: str) -> None:
     """The name of a file says nothing that its path does not say, and neither do the numbers of a row."""
     rows = [Document(f"r{n}", f"sku: {n}\nname: {n}\nprice: {n}\ncolour: {n}") for n in range(9)]
     assert read_phrases([document, *rows], stored_analysis("en")).titles[0] == called
+
+
+def test_a_region_of_documents_that_are_little_alike_has_two_titles() -> None:
+    """Half of the documents of the first region are nearer to the second one."""
+    vectors, topics = clouds(60)
+    vectors[::6] = vectors[1::6]
+    titles = [f"{('Sky', 'Bread', 'Cars')[n % 3]} {n} " + "long " * 12 for n in range(60)]
+    titles[::6] = [f"Oven {n} " + "long " * 12 for n in range(0, 60, 6)]
+    documents = [Document(f"d{n}", "", title) for n, title in enumerate(titles)]
+    names = list(Names(documents, vectors, stored_analysis("en")).of_regions(np.array(topics), 4))
+    assert sorted(title.removeprefix("around: ").split()[0] for title in names[0]) == ["Oven", "Sky"]
+    assert [len(title.removeprefix("around: ")) <= 36 for title in names[0]] == [True, True]
+    assert names[1:] == [("Bread",), ("Cars",), ()]  # the last region has no documents
+    assert shortened("word " * 30, 12) == "word word w…"
 
 
 def test_a_phrase_names_a_region_if_most_documents_with_it_are_there() -> None:
