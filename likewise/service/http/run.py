@@ -11,8 +11,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.synchronize import Event
@@ -29,8 +29,10 @@ from indexer.errors import LikewiseError
 from indexer.stores.addresses.open import is_uri
 from likewise.service.http.connections import TimedProtocol
 
-GRACE_S = 30
+GRACE_S = 7
 """Maximum seconds for accepted requests to end when the service is stopped."""
+END_S = 1.5
+"""Seconds after which the process ends, when the application has ended: a thread that computes cannot be stopped."""
 _CONNECTIONS = 1000
 """Maximum connections at the same time, so that descriptors remain for the indexes."""
 
@@ -114,6 +116,17 @@ def make_app(create: Callable[..., Starlette], is_draining: Callable[[], bool]) 
     if (parent := multiprocessing.parent_process()) is not None:
         threading.Thread(target=_end_after, args=(parent.join,), daemon=True).start()
     app = create(is_draining=is_draining)
+    running = app.router.lifespan_context
+
+    @asynccontextmanager
+    async def ending(app: Starlette) -> AsyncIterator[Any]:
+        async with running(app) as state:
+            yield state
+        end = threading.Timer(END_S, os._exit, (0,))
+        end.daemon = True
+        end.start()
+
+    app.router.lifespan_context = ending
     TimedProtocol.count = app.state.metrics.connections.inc
     return app
 

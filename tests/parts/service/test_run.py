@@ -15,14 +15,17 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from starlette.testclient import TestClient
 
 from indexer import Index
 from indexer.encoders.machine.hardware import named_threads
+from likewise.service import create_app
 from likewise.service.http import run
 
 
@@ -126,6 +129,24 @@ def test_it_finishes_what_it_accepted(serving: Any, own_vectors: Path) -> None:
         assert received.startswith(b"HTTP/1.1 200 OK")
         assert b'"moon"' in received
         assert service.process.wait(timeout=60) == 0
+
+
+def test_a_thread_that_computes_does_not_keep_the_process(own_vectors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process ends a moment after the application. Python alone would wait for every thread."""
+    ended, codes = threading.Event(), list[int]()
+
+    def end(code: int) -> None:
+        codes.append(code)
+        ended.set()
+
+    monkeypatch.setattr("likewise.service.http.run.END_S", 0.01)
+    monkeypatch.setattr("likewise.service.http.run.os._exit", end)
+    monkeypatch.setattr("likewise.service.http.connections.TimedProtocol.count", None)
+    with TestClient(run.make_app(partial(create_app, {"x": str(own_vectors)}), lambda: False)):
+        assert not codes
+    assert ended.wait(60)
+    assert codes == [0]
+    assert run.GRACE_S + run.END_S < 10
 
 
 @pytest.mark.slow
