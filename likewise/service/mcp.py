@@ -84,7 +84,10 @@ Cursor = Annotated[
 Examples = Annotated[
     list[str] | None, Field(max_length=100, description="Uris of documents that hits shall be like, or unlike.")
 ]
-Fold = Annotated[bool, Field(description="One hit for each family of hits with nearly the same passage.")]
+Fold = Annotated[
+    bool,
+    Field(description="One hit for each family of hits with nearly the same passage; k is then at most 200."),
+]
 Newer = Annotated[
     str | None,
     Field(

@@ -35,6 +35,9 @@ SEARCH_SECONDS = 20.0
 MAX_HITS = 1000
 """Maximum hits that a client may ask for."""
 
+MAX_FOLDED_HITS = 200
+"""Maximum hits that a client may ask for with `fold`, because each passage is compared with each family."""
+
 LISTED_FIELDS = 200
 """Maximum metadata fields that are listed with their values. 200,000 fields took minutes."""
 
@@ -242,6 +245,8 @@ class ServedTogether:
 
 def _answer(answer: Callable[[Query], Hits], query: Query, name: str) -> Hits:
     """Return the hits of a question, of one leg of hybrid mode if the other leg fails."""
+    if query.fold and query.k > MAX_FOLDED_HITS:
+        raise errors.BadInput(f"fold compares hits with each other: ask for k = {MAX_FOLDED_HITS} at most, or unfolded")
     by_either = query.mode == "hybrid" and query.min_score is None and not query.examples and query.row is None
     try:
         return answer(query)

@@ -24,7 +24,7 @@ from indexer.stores.port import Sort
 from likewise.service.http import limits
 from likewise.service.http.maps import MAX_CORNERS, MAX_TITLES
 from likewise.service.http.problems import Problem
-from likewise.service.served import MAX_HITS
+from likewise.service.served import MAX_FOLDED_HITS, MAX_HITS
 from search.hits.hits import HIT_MEMBERS
 from search.query.query import Mode
 
@@ -159,7 +159,7 @@ class QuestionRequest(_RankingRequest):
     fold: bool = Field(
         False,
         description="Return one hit for each family of hits whose passages have nearly the same text. Its members "
-        "family and family_size tell of the others.",
+        f"family and family_size tell of the others. k is at most {MAX_FOLDED_HITS} with it.",
     )
     newer: Annotated[str, Field(max_length=1000)] | None = Field(
         None,

@@ -175,6 +175,7 @@ def test_ten_thousand_values_are_one_condition(shared: TestClient) -> None:
         (b'{"query": "a", "k": 1001}', "less than or equal to 1000"),
         (b'{"query": "a", "k": 0}', "greater than or equal to 1"),
         (b'{"query": "a", "k": 101, "explain": true}', "100 hits at most"),
+        (b'{"query": "a", "k": 201, "fold": true}', "ask for k = 200 at most, or unfolded"),
         (b'{"query": "a", "k": "3"}', "valid integer"),
         (b'{"query": "a", "k": 1.5}', "integer"),
         (b'{"query": "a", "wehre": "x = 1"}', "wehre: there is no member of this name; near: where"),
@@ -203,7 +204,7 @@ def test_ten_thousand_values_are_one_condition(shared: TestClient) -> None:
         (b'{"query": "a", "where": {"year": {"in": [' + b"1," * 10_000 + b"2]}}}", "10,001 values, and at most 10,000"),
         (b'{"query": "a", "where": {"lang": {"like": "' + b"_" * 1001 + b'"}}}', "1,001 characters, and at most 1,000"),
     ],
-    ids=range(39),
+    ids=range(40),
 )
 def test_a_bad_body_says_what_is_wrong(shared: TestClient, body: bytes, said: str) -> None:
     answer = shared.post(SEARCH, content=body)
