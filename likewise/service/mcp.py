@@ -29,6 +29,7 @@ from indexer.errors import LikewiseError, UnknownUri
 from indexer.filters.limits import FROM_CLIENTS
 from indexer.filters.mapping import filter_tree
 from indexer.filters.operators import ON_FIELDS
+from indexer.filters.tree import Where
 from likewise.service.mcp_server import StrictServer
 from likewise.service.served import (
     CLIENT_DEADLINE,
@@ -60,9 +61,13 @@ Arguments = Sequence[str | int | None]
 
 
 class Runner(Protocol):
-    """Runs a function in a thread and returns its result."""
+    """Runs a function in a thread and returns its result. The filter of the function decides among threads."""
 
-    def __call__(self, work: Callable[[], Result], /) -> Awaitable[Result]: ...
+    def __call__(self, work: Callable[[], Result], where: Where | None, /) -> Awaitable[Result]: ...
+
+
+def _in_any_thread(work: Callable[[], Result], _: Where | None) -> Awaitable[Result]:
+    return anyio.to_thread.run_sync(work)
 
 
 IndexName = Annotated[str | None, Field(description="Name of an index. Without it, search asks all.")]
@@ -70,7 +75,7 @@ DocumentIndexName = Annotated[
     str | None, Field(description="Name of the index; may be left out where only one has the uri.")
 ]
 HitCount = Annotated[int, Field(ge=1, le=MAX_HITS, description="How many hits in all; they come in pages.")]
-Where = Annotated[str | None, Field(description='A filter, such as: year >= 2020 and lang in ("en", "de")')]
+GivenFilter = Annotated[str | None, Field(description='A filter, such as: year >= 2020 and lang in ("en", "de")')]
 Literally = Annotated[
     bool,
     Field(
@@ -97,7 +102,7 @@ Newer = Annotated[
 Line = Annotated[int | None, Field(ge=1, description="Counted from 1.")]
 
 
-def make_mcp_server(indexes: ServedIndexes, run: Runner = anyio.to_thread.run_sync) -> StrictServer:
+def make_mcp_server(indexes: ServedIndexes, run: Runner = _in_any_thread) -> StrictServer:
     """Return the MCP server of some indexes, with its four tools.
 
     Args:
@@ -118,9 +123,9 @@ def make_mcp_server(indexes: ServedIndexes, run: Runner = anyio.to_thread.run_sy
     root.handlers[:] = handlers
     root.setLevel(level)
 
-    async def answer(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    async def answer(work: Callable[[], dict[str, Any]], where: str | None = None) -> dict[str, Any]:
         try:
-            return await run(work)
+            return await run(work, filter_tree(where, FROM_CLIENTS))
         except LikewiseError as error:
             raise ToolError(indexes.for_client(error)) from error
 
@@ -128,7 +133,7 @@ def make_mcp_server(indexes: ServedIndexes, run: Runner = anyio.to_thread.run_sy
         query: Annotated[str, Field(max_length=10_000, description="A question or a phrase; may be empty with like.")],
         index: IndexName = None,
         k: HitCount = 10,
-        where: Where = None,
+        where: GivenFilter = None,
         mode: Annotated[Mode | None, Field(description="hybrid (default), dense (meaning) or words (BM25).")] = None,
         like: Examples = None,
         unlike: Examples = None,
@@ -148,10 +153,10 @@ def make_mcp_server(indexes: ServedIndexes, run: Runner = anyio.to_thread.run_sy
             skip = _position(cursor, arguments)
             return _page(served, served.answer(asked), skip, arguments)
 
-        return await answer(work)
+        return await answer(work, where)
 
     async def similar(
-        uri: str, index: DocumentIndexName = None, k: HitCount = 10, where: Where = None, cursor: Cursor = None
+        uri: str, index: DocumentIndexName = None, k: HitCount = 10, where: GivenFilter = None, cursor: Cursor = None
     ) -> dict[str, Any]:
         deadline = _deadline()
 
@@ -161,7 +166,7 @@ def make_mcp_server(indexes: ServedIndexes, run: Runner = anyio.to_thread.run_sy
             hits = served.searcher.similar(uri, k, where=filter_tree(where, FROM_CLIENTS))
             return _page(served, hits, skip, (served.name, uri, k, where))
 
-        return await answer(work)
+        return await answer(work, where)
 
     async def get_document(
         uri: str,

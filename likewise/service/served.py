@@ -32,6 +32,9 @@ CLIENT_DEADLINE: ContextVar[Deadline] = ContextVar("client_deadline")
 SEARCH_SECONDS = 20.0
 """Maximum seconds of a client's question, including the time that it waits for a thread."""
 
+FILTER_SECONDS = 2.0
+"""Maximum seconds of CPU for the filters of a client's question: 500 `contains` took 20."""
+
 MAX_HITS = 1000
 """Maximum hits that a client may ask for."""
 
@@ -66,7 +69,7 @@ _log = logging.getLogger("likewise.server")
 
 def client_deadline() -> Deadline:
     """Return the deadline of a client's question, which begins now."""
-    return Deadline(SEARCH_SECONDS, waits=False)
+    return Deadline(SEARCH_SECONDS, waits=False, filter_seconds=FILTER_SECONDS)
 
 
 class UnknownIndex(errors.LikewiseError):

@@ -88,7 +88,10 @@ class LocalSelection:
 
 
 def _allowed_rows(view: View, where: Where | None) -> AllowedRows:
-    flags = None if where is None else _document_flags(view, where)
+    flags = None
+    if where is not None:
+        with view.connection.deadline.filtering():
+            flags = _document_flags(view, where)
     documents = view.state.documents if flags is None else int(np.count_nonzero(flags))
     return AllowedRows(documents, flags, tuple((part.positions, part.dead) for part in view.state.parts))
 

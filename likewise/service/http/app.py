@@ -38,7 +38,7 @@ from likewise.service.http.documents import Writers, get_documents, list_documen
 from likewise.service.http.embeddings import embed, list_models
 from likewise.service.http.guard import Guard, Rules, replay
 from likewise.service.http.json_response import JSONResponse, encode
-from likewise.service.http.limits import ServiceLane
+from likewise.service.http.limits import ServiceLane, reads_values
 from likewise.service.http.maps import Maps
 from likewise.service.http.metrics import CONTENT_TYPE, Metrics
 from likewise.service.http.openapi import (
@@ -83,6 +83,10 @@ UNWATCHED_S = 0.02
 HEAVY_THREADS = 2
 HEAVY_QUEUE = 16
 HEAVY_DEADLINE_S = 30.0
+PROBE_THREADS = 2
+"""Threads for /readyz and /metrics, which wait for no search."""
+FILE_THREADS = 2
+"""Threads that read originals."""
 WRITE_THREADS = 8
 """Threads that wait for the writer of an index, which makes one change after the other."""
 FEW_EXPLAINED = 20
@@ -187,6 +191,11 @@ class Service:
         in_database = any(is_uri(served.address) for served in indexes.values())
         threads = DATABASE_THREADS if in_database else SEARCH_THREADS
         self._searches = ServiceLane(threads, SEARCH_QUEUE, SEARCH_DEADLINE_S, self.metrics.queue.observe)
+        # Filters that read values take half as many threads, and leave all others to questions without such filters.
+        self._filters = ServiceLane(threads // 2, SEARCH_QUEUE, SEARCH_DEADLINE_S, self.metrics.queue.observe)
+        self._probes = ServiceLane(PROBE_THREADS, SEARCH_QUEUE, SEARCH_DEADLINE_S)
+        self._files = ServiceLane(FILE_THREADS, HEAVY_QUEUE, HEAVY_DEADLINE_S)
+        self._pictures = ServiceLane(1, HEAVY_QUEUE, HEAVY_DEADLINE_S)  # one process draws them
         self._heavy = ServiceLane(HEAVY_THREADS, HEAVY_QUEUE, HEAVY_DEADLINE_S, self.metrics.queue.observe)
         self._writes = ServiceLane(WRITE_THREADS, HEAVY_QUEUE, HEAVY_DEADLINE_S, self.metrics.queue.observe)
         self._openapi, self._page = describe_api(), Page()
@@ -213,15 +222,15 @@ class Service:
         """Load the encoders and answer MCP for the length of a block; then close everything."""
         try:
             await self._heavy.run(self.indexes.warm)
-            server = make_mcp_server(self.indexes, self._searches.run)
+            server = make_mcp_server(self.indexes, lambda work, where: self._lane(where).run(work))
             # Stateless, because workers share no sessions; the guard has checked Host and Origin.
             guarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)
             self._mcp = server.streamable_http_app(json_response=True, stateless_http=True, transport_security=guarded)
             async with server.session_manager.run():
                 yield
         finally:
-            self._searches.close()
-            self._heavy.close()
+            for lane in (self._searches, self._filters, self._probes, self._files, self._pictures, self._heavy):
+                lane.close()
             self._writes.close()
             self._writers.close()
             self.indexes.close()
@@ -281,7 +290,8 @@ class Service:
             )
             return encode({"answers": [served.described(hits, body.members) for hits in every]})
 
-        return Response(await self._ask(request, search, self._heavy), media_type="application/json")
+        lane = self._lane(*where, otherwise=self._heavy)
+        return Response(await self._ask(request, search, lane), media_type="application/json")
 
     @operation("search", f"POST {_INDEX}/similar", Hits, requests.SimilarRequest)
     async def similar(self, request: Request) -> Response:
@@ -293,7 +303,7 @@ class Service:
         def similar(served: ServedIndex) -> Hits:
             return served.searcher.similar(body.uri, body.k, where=self._within(served, body, where))
 
-        return await self._hits(request, self._index(request), similar)
+        return await self._hits(request, self._index(request), similar, lane=self._lane(where))
 
     async def _hits(
         self,
@@ -302,6 +312,7 @@ class Service:
         search: Callable[[Asked], Hits],
         body: requests.QuestionRequest | None = None,
         query: Query | None = None,
+        lane: ServiceLane | None = None,
     ) -> Response:
         """Answer with the hits of a search, and with the members of each hit that the body asks for."""
         members = HIT_MEMBERS if body is None else body.members
@@ -311,8 +322,9 @@ class Service:
             hits = search(served)
             return len(hits), encode(served.described(hits, members))
 
-        lane = self._heavy if is_heavy else self._searches
-        count, text = await self._ask_of(request, served, answer, lane, query)
+        if query is not None:
+            lane = self._lane(query.condition, otherwise=self._heavy if is_heavy else None)
+        count, text = await self._ask_of(request, served, answer, lane or self._searches, query)
         _note(request, hits=count)
         return Response(text, media_type="application/json")
 
@@ -342,12 +354,12 @@ class Service:
             building = any(served.searcher.is_building_words for served in self.indexes.values())
             return {"status": "ready", "words": "building" if building else "ready"}
 
-        return JSONResponse(await self._searches.run(read))
+        return JSONResponse(await self._probes.run(read))
 
     @operation("service", "GET /metrics", "text/plain")
     async def get_metrics(self, request: Request) -> Response:
         """Return metrics for Prometheus."""
-        text = await self._searches.run(lambda: self.metrics.exposition(self.indexes))
+        text = await self._probes.run(lambda: self.metrics.exposition(self.indexes))
         return Response(text, media_type=CONTENT_TYPE)
 
     @operation("indexes", "GET /v1/indexes", answers.IndexesAnswer)
@@ -373,27 +385,29 @@ class Service:
     async def count_fields(self, request: Request) -> Response:
         """Count fields."""
         body = await requests.body_of(request, requests.FacetsRequest)
+        filters = [filter_tree(facet.where, FROM_CLIENTS) for facet in body.facets]
 
         def count(served: ServedIndex) -> dict[str, Any]:
             facets = []
-            for facet in body.facets:
-                where = self._within(served, facet, filter_tree(facet.where, FROM_CLIENTS))
+            for facet, of_facet in zip(body.facets, filters, strict=True):
+                where = self._within(served, facet, of_facet)
                 facets.append({"name": facet.field, **served.facet(facet.field, where, histogram=True)})
             return {"facets": facets}
 
-        return JSONResponse(await self._ask(request, count))
+        return JSONResponse(await self._ask(request, count, self._lane(*filters)))
 
     @operation("page", f"POST {_INDEX}/list", None, requests.ListRequest)
     async def list_by(self, request: Request) -> Response:
         """List by time or title."""
         body = await requests.body_of(request, requests.ListRequest)
+        where = filter_tree(body.where, FROM_CLIENTS)
 
         def listed(served: ServedIndex) -> dict[str, Any]:
-            where = self._within(served, body, filter_tree(body.where, FROM_CLIENTS))
-            listed = served.searcher.beginnings(body.k, where, body.sort).as_json(requests.ASKED_MEMBERS)
+            within = self._within(served, body, where)
+            listed = served.searcher.beginnings(body.k, within, body.sort).as_json(requests.ASKED_MEMBERS)
             return {"matched": listed["matched"], "hits": listed["hits"]}
 
-        return JSONResponse(await self._ask(request, listed))
+        return JSONResponse(await self._ask(request, listed, self._lane(where)))
 
     @operation("page", f"GET {_INDEX}/overview")
     async def get_overview(self, request: Request) -> Response:
@@ -425,13 +439,16 @@ class Service:
         """Return the file of a document, or the picture of a page (if originals are shown)."""
         if not self._originals:
             raise Problem(403, "no-originals", "the service shows no originals: its operator can allow it")
-        return await self._ask(request, lambda served: answer_original(served, request), self._heavy)
+        lane = self._pictures if "page" in request.query_params else self._files
+        return await self._ask(request, lambda served: answer_original(served, request), lane)
 
     @operation("documents", f"GET {_INDEX}/documents", answers.DocumentsAnswer, None, WHERE, CURSOR)
     async def list_documents(self, request: Request) -> Response:
         """List documents in pages, in the order they were added."""
         where, cursor = requests.optional_parameter(request, "where"), requests.optional_parameter(request, "cursor")
-        return JSONResponse(await self._ask(request, lambda served: list_documents(served, where, cursor)))
+        condition = filter_tree(where, FROM_CLIENTS)
+        listed = self._ask(request, lambda served: list_documents(served, condition, cursor), self._lane(condition))
+        return JSONResponse(await listed)
 
     @operation("documents", f"PUT {_INDEX}/documents", Changes, requests.DocumentsRequest)
     async def put_documents(self, request: Request) -> Response:
@@ -464,7 +481,7 @@ class Service:
         def counted(served: ServedIndex) -> dict[str, Any]:
             return {"documents": served.searcher.count(where), "notes": served.filter_notes(where)}
 
-        return JSONResponse(await self._ask(request, counted))
+        return JSONResponse(await self._ask(request, counted, self._lane(where)))
 
     @operation("page", f"GET {_INDEX}/map")
     async def get_map(self, request: Request) -> Response:
@@ -498,7 +515,7 @@ class Service:
         def matching(served: ServedIndex) -> dict[str, Any]:
             return self._maps.matching(served, self._within(served, body, where))
 
-        return JSONResponse(await self._ask(request, matching))
+        return JSONResponse(await self._ask(request, matching, self._lane(where)))
 
     @operation("models", "GET /v1/models", answers.ModelsAnswer)
     async def list_models(self, request: Request) -> Response:
@@ -551,6 +568,10 @@ class Service:
 
         embed = None if query is None else limited.ask_ahead(query)
         return await _until_left(request.receive, deadline, lambda: lane.run(lambda: work(limited), embed))
+
+    def _lane(self, *filters: Where | None, otherwise: ServiceLane | None = None) -> ServiceLane:
+        """Return the lane of a request with these filters."""
+        return self._filters if any(map(reads_values, filters)) else otherwise or self._searches
 
     def answer_error(self, request: Request, error: Exception) -> Response:
         """Return the answer to a request that failed."""

@@ -12,9 +12,8 @@ from typing import Any, TypeVar
 
 from indexer import Index
 from indexer.errors import IndexLocked, UnknownUri
-from indexer.filters.limits import FROM_CLIENTS
-from indexer.filters.mapping import Filter, filter_tree
-from indexer.filters.tree import In
+from indexer.filters.mapping import Filter
+from indexer.filters.tree import In, Where
 from indexer.lookup import read_removal
 from indexer.records import Changes, Document, Section
 from likewise.service.http.problems import Problem
@@ -33,9 +32,8 @@ _READ_DOCUMENTS = 16
 Result = TypeVar("Result")
 
 
-def list_documents(served: ServedIndex, where: str | None, cursor: str | None) -> dict[str, Any]:
+def list_documents(served: ServedIndex, condition: Where | None, cursor: str | None) -> dict[str, Any]:
     """Return a page of documents, and the cursor of the next page; None after the last document."""
-    condition = filter_tree(where, FROM_CLIENTS)
     notes = served.filter_notes(condition) if cursor is None else []
     documents, cursor = served.searcher.documents_page(condition, cursor)
     return {"documents": list(map(asdict, documents)), "cursor": cursor, "notes": notes}

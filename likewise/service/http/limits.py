@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 
+from indexer.filters.tree import TextMatch, Where, conditions
 from search.lanes import Lane, ended
 
 MAX_QUERY_CHARACTERS = 10_000
@@ -48,6 +49,12 @@ MAX_REQUESTS = 512
 """Maximum requests that are read or wait at the same time. A further request is answered with 503."""
 BODY_DEADLINE_S = 10.0
 """Maximum seconds until a body has arrived."""
+
+
+def reads_values(where: Where | None) -> bool:
+    """Return whether a filter reads every value of a field: no index helps `contains`, `endswith` and `like`."""
+    every = () if where is None else conditions(where)
+    return any(isinstance(each, TextMatch) and each.op != "startswith" for each in every)
 
 
 class ServiceLane(Lane):

@@ -157,6 +157,55 @@ def test_a_search_ends_when_its_client_has_left(
     assert ended == [DeadlinePassed]
 
 
+def test_filters_have_seconds_of_computing_of_their_own(shared: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("likewise.service.served.FILTER_SECONDS", 1e-9)
+    answer = shared.post(SEARCH, json={"query": "moon", "where": 'lang contains "d"'})
+    assert (answer.status_code, answer.json()["slug"]) == (503, "too-slow")
+    said = "the filter took longer than 1e-09 seconds of computing: give a filter with fewer conditions"
+    assert answer.json()["detail"] == f"{said} and shorter patterns"
+    assert shared.post(SEARCH, json={"query": "moon"}).status_code == 200
+    monkeypatch.undo()
+    assert shared.post(SEARCH, json={"query": "moon", "where": 'lang contains "d"'}).status_code == 200
+
+
+FILTERED = {"query": "moon", "mode": "words", "where": 'lang contains "e"'}
+FILTERED_CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "search", "arguments": FILTERED}}
+MCP = {"Accept": "application/json, text/event-stream"}
+
+
+def test_filters_that_read_values_and_probes_have_threads_of_their_own(
+    open_client: Callable[..., TestClient], papers: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Questions that compute as long as they like stop neither questions of the other kind nor probes."""
+    client = open_client({"papers": papers})
+    release, stopped, answer = threading.Event(), list[bool](), Searcher.answer
+    stops: dict[bool, bool] = {True: True, False: False}
+
+    def stopping(searcher: Searcher, query: Query) -> Hits:
+        if stops[is_filtered := query.condition is not None]:
+            stopped.append(is_filtered)
+            release.wait(60)
+        return answer(searcher, query)
+
+    monkeypatch.setattr(Searcher, "answer", stopping)
+    with ThreadPoolExecutor(20) as pool:
+        waiting = [pool.submit(client.post, SEARCH, json=FILTERED) for _ in range(5)]
+        waiting += [pool.submit(client.post, "/mcp", json=FILTERED_CALL, headers=MCP) for _ in range(5)]
+        while len(stopped) < 2:
+            threading.Event().wait(0.01)
+        assert client.post(SEARCH, json={"query": "moon", "mode": "words"}).status_code == 200
+        assert client.get("/v1/indexes/papers/count").status_code == 200
+        assert stopped == [True, True]
+        stops[False] = True
+        waiting += [pool.submit(client.post, SEARCH, json={"query": "moon", "mode": "words"}) for _ in range(5)]
+        while len(stopped) < 6:
+            threading.Event().wait(0.01)
+        assert stopped == [True, True, False, False, False, False]
+        assert [client.get(path).status_code for path in ("/readyz", "/metrics", "/healthz")] == [200] * 3
+        release.set()
+        assert {each.result().status_code for each in waiting} == {200}
+
+
 def test_work_that_fails_frees_its_thread() -> None:
     async def ask() -> None:
         lane = Lane(threads=1, waiting=1, deadline_s=5, observe_wait=lambda _: None)
