@@ -36,10 +36,20 @@ def read_message(stream: BinaryIO, begin: int, end: int, limit: int) -> Message:
     """Return a message. If it has more bytes than the limit, only its beginning is read."""
     stream.seek(begin)
     raw = stream.read(end - begin if end - begin <= limit else _HEAD_BYTES)
-    start = UUCP_LINES.match(raw, raw.find(b"\n") + 1).end()  # type: ignore[union-attr]
-    message = Message(raw[start:].rstrip(b"\r\n"))
+    message = _message(raw)
     body = message.data[len(message.header) :]
     return Message(message.header + _QUOTED_FROM.sub(b"", body))
+
+
+def read_id(stream: BinaryIO, begin: int, end: int) -> str:
+    """Return the id of a message, of which no more than the header is read: its body may have many megabytes."""
+    stream.seek(begin)
+    return _message(stream.read(min(end - begin, _HEAD_BYTES))).id
+
+
+def _message(raw: bytes) -> Message:
+    start = UUCP_LINES.match(raw, raw.find(b"\n") + 1).end()  # type: ignore[union-attr]
+    return Message(raw[start:].rstrip(b"\r\n"))
 
 
 def _divisions(stream: BinaryIO) -> Iterator[int]:

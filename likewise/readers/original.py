@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, BinaryIO
 
 from indexer.errors import BadInput, count_of
@@ -22,13 +24,25 @@ from indexer.sources.files.extractor import EXTRACTOR
 from indexer.sources.folders.maildir import message_files
 from indexer.sources.formats import EML, FORMATS, MAILDIR, MBOX, PDF
 from likewise.readers.limits import MAX_PICTURE_SECONDS
-from likewise.readers.mbox import message_places, read_message
+from likewise.readers.mbox import message_places, read_id, read_message
 
 MAX_BYTES = 2**28
 """Maximum bytes of an original."""
 
 PIECE_BYTES = 1 << 18
 """Number of bytes that are read and sent together."""
+
+MAX_UNDRAWN = 256
+UNDRAWN_SECONDS = 600.0
+"""Seconds in which a page that could not be drawn is not tried again, unless its file has changed."""
+
+MAX_MAILBOXES = 4
+
+_undrawn: dict[tuple[str, Stamp, int], tuple[float, str]] = {}
+"""The pages that could not be drawn: when, and why."""
+
+_places: dict[tuple[str, Stamp], dict[str, tuple[int, int]]] = {}
+"""Where each message is in the mailboxes that were read last: the first of each id, by the name in its uri."""
 
 _PICTURES = {
     ".png": "image/png",
@@ -142,9 +156,11 @@ class Original:
         with self._open() as file:
             if self.format != MBOX.name:
                 return file.read()
-            for begin, end in message_places(file):
+            places, name = self._places_of_messages(file), self.document.uri.removeprefix(f"{self.file}#")
+            for begin, end in chain([places[name]] if name in places else [], message_places(file)):
                 message = read_message(file, begin, end, MAX_BYTES)
                 if message.mark == self.mark:
+                    places[name] = begin, end
                     return message.data
         raise NoOriginal(f"{self.document.uri}: its message is no longer in the mailbox")
 
@@ -183,14 +199,31 @@ class Original:
                 text = self.document.text[section.start : end]
                 cut = ((max(first, section.start), min(last, end)) for first, last in marks)
                 marked = [(first - section.start, max(first, last) - section.start) for first, last in cut]
-        try:
-            picture = _draw_page(self.read(), number, text, marked)
-        except Unreadable as error:
-            raise BadInput(f"{self.document.uri}: page {number} cannot be drawn: {error}") from error
+        key = self.file, self.stamp, number
+        tried, reason = _undrawn.get(key, (-UNDRAWN_SECONDS, ""))
+        if time.monotonic() > tried + UNDRAWN_SECONDS:
+            try:
+                picture, reason = _draw_page(self.read(), number, text, marked), ""
+            except Unreadable as error:
+                if len(_undrawn) >= MAX_UNDRAWN:
+                    _undrawn.clear()
+                reason = f"{self.document.uri}: page {number} cannot be drawn: {error}"
+                _undrawn[key] = time.monotonic(), reason
+        if reason:
+            raise BadInput(reason)
         if not picture.png:
             held = count_of(picture.pages, "page")
             raise NoOriginal(f"{self.document.uri}: there is no page {number}: it has {held}")
         return picture
+
+    def _places_of_messages(self, file: BinaryIO) -> dict[str, tuple[int, int]]:
+        """Return where messages of this mailbox are. It is read once in a process."""
+        if (places := _places.get((self.file, self.stamp))) is None:
+            if len(_places) >= MAX_MAILBOXES:
+                _places.clear()
+            places = {read_id(file, *place): place for place in reversed([*message_places(file)])}
+            _places[self.file, self.stamp] = places
+        return places
 
     @contextmanager
     def _open(self) -> Iterator[BinaryIO]:

@@ -13,6 +13,10 @@ import pdf_files
 import pytest
 from PIL import Image
 
+from indexer.errors import BadInput
+from indexer.ledger import Code
+from indexer.sources.content import Unreadable
+from likewise.readers.mbox import read_message
 from likewise.readers.original import NoOriginal
 from search import Searcher
 
@@ -93,6 +97,53 @@ def test_a_file_that_changes_between_two_pieces_has_no_others(
         next(pieces)
     (mail, *_) = (uri for uri in searcher.uris() if "#" in uri)
     assert list(searcher.original(mail).pieces()) == [searcher.original(mail).read()]
+
+
+def test_a_message_is_read_at_its_place(searcher: Searcher, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = list[tuple[int, int]]()
+
+    def observed(stream: Any, begin: int, end: int, limit: int) -> Any:
+        read.append((begin, end))
+        return read_message(stream, begin, end, limit)
+
+    monkeypatch.setattr("likewise.readers.original.read_message", observed)
+    size = len(MAIL.format("moon"))
+    for _ in range(2):
+        assert b"About the sun." in searcher.original(f"{folder / 'box'}#sun").read()
+    assert read == [(size, size + len(MAIL.format("sun")))] * 2
+    monkeypatch.setattr("likewise.readers.original.message_places", lambda _: iter(()))  # it is not searched again
+    assert b"About the moon." in searcher.original(f"{folder / 'box'}#moon").read()
+
+
+def test_a_message_whose_id_another_one_has_is_found(
+    folder: Path, tmp_path: Path, likewise: Callable[..., Any]
+) -> None:
+    text = MAIL.format("moon").replace("About the moon.", "Another text.")
+    (folder / "box").write_text(MAIL.format("moon") + text + MAIL.replace("Message-ID: <{0}>\n", "").format("none"))
+    likewise("index", tmp_path / "x.index", folder)
+    searcher = Searcher(tmp_path / "x.index")
+    uris = [document.uri for document in searcher.documents() if document.format == "mbox"]
+    read = {searcher.original(uri).read().split(b"\n\n", 1)[1].strip() for _ in range(2) for uri in uris}
+    assert read == {b"About the moon.", b"Another text.", b"About the none."}
+
+
+def test_a_page_that_could_not_be_drawn_is_remembered(
+    searcher: Searcher, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original, drawn = searcher.original(str(folder / "paper.pdf")), list[int]()
+
+    def fails(data: bytes, page: int, *_: Any) -> Any:
+        drawn.append(page)
+        raise Unreadable(Code.TOO_SLOW("10"))
+
+    monkeypatch.setattr("likewise.readers.original._draw_page", fails)
+    for page in (1, 1, 2, 1):
+        with pytest.raises(BadInput, match=f"page {page} cannot be drawn: reading it takes longer than 10 seconds"):
+            original.page(page)
+    assert drawn == [1, 2]
+    monkeypatch.undo()
+    monkeypatch.setattr("likewise.readers.original.UNDRAWN_SECONDS", -1.0)
+    assert original.page(1).pages == 2
 
 
 def test_records_and_documents_of_programs_have_none(searcher: Searcher, folder: Path) -> None:
