@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError, wait
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -77,7 +77,8 @@ class Writers:
                 return index.replace_all(given, vectors, spans=spans)
             return index.add(given, vectors, spans=spans)
 
-        changes = self._of(served).write(change)
+        writer, is_embedded = self._of(served), vectors is None and spans is None and not body.replace_all
+        changes = writer.add(given) if is_embedded else writer.write(change)
         return asdict(changes) | {"notes": [served.without_address(note) for note in changes.notes]}
 
     def remove(self, served: ServedIndex, body: RemovalRequest, where: Filter | None) -> dict[str, int]:
@@ -159,6 +160,25 @@ class _Writer:
             raise IndexLocked(f"{self._served.name}: other writers have held it for {LOCK_DEADLINE_S:g} seconds")
         result: Result = turn.result()
         return result
+
+    def add(self, documents: list[Document]) -> Changes:
+        """Add documents without vectors. They are embedded before the lock is taken, and compared again under it."""
+        with Index.open(self._served.address) as reading:
+            changed = [] if reading.settings.model_open is not None else reading.changed(documents)
+            embedded = reading.embedder.embed(changed) if changed else []
+        if not all(each.spans for each in embedded):
+            changed = []  # one that cannot be stored: the whole batch is refused under the lock
+
+        def add(index: Index) -> Changes:
+            first = Changes()
+            if changed and index.recipe is not None and embedded[0].recipe == index.recipe.identity:
+                first = index.add(changed, embedded=embedded)
+            done = {*first.added, *first.replaced, *first.updated}
+            rest = index.add(documents)  # it embeds only what has changed since it was compared
+            unchanged = tuple(uri for uri in rest.unchanged if uri not in done)
+            return replace(first + rest, unchanged=unchanged)
+
+        return self.write(add)
 
     def close(self) -> None:
         """Close the index, unless the thread still waits for the lock."""

@@ -26,6 +26,7 @@ from starlette.testclient import TestClient
 
 from indexer import Document, Index
 from indexer.errors import BadInput, EndpointUnavailable, NotAnIndex
+from indexer.indexing.embedder import Embedder
 from likewise.service import create_app
 from likewise.service.http.access_log import AccessLog
 from likewise.service.http.metrics import forget_ended_workers
@@ -455,6 +456,31 @@ def test_a_write_waits_for_the_lock_as_other_writers_do(
             assert blocks.wait(60)
             assert not put.done()
         assert put.result().json()["added"] == ["a"]
+
+
+def test_documents_are_embedded_before_the_lock_is_taken(
+    writer: TestClient, papers: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What another writer changes in between is compared again under the lock."""
+    embed, began, embedded = Embedder.embed, threading.Event(), list[list[str]]()
+
+    def observed(embedder: Embedder, documents: Any) -> Any:
+        embedded.append([document.uri for document in documents])
+        began.set()
+        return embed(embedder, documents)
+
+    monkeypatch.setattr(Embedder, "embed", observed)
+    new = [{"uri": uri, "text": f"about {uri}"} for uri in ("venus", "mars")]
+    with ThreadPoolExecutor() as threads:
+        with Index.open(papers) as first, first.lock():
+            put = threads.submit(writer.put, DOCUMENTS, json={"documents": [*new, {"uri": "sun", "text": "new"}]})
+            assert began.wait(60)
+            first.add([Document("venus", "about venus"), Document("mars", "something else")])
+        answer = put.result().json()
+    assert embedded == [["venus", "mars", "sun"]]
+    assert (answer["added"], answer["replaced"], answer["unchanged"]) == ([], ["mars", "sun"], ["venus"])
+    texts = {document.uri: document.text for document in Searcher(papers).documents()}
+    assert (texts["venus"], texts["mars"], texts["sun"]) == ("about venus", "about mars", "new")
 
 
 def test_commits_and_replaced_folders_are_seen(client: TestClient, papers: Path, tmp_path: Path, encoder: Any) -> None:
