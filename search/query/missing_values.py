@@ -97,7 +97,7 @@ def _ordered_texts(where: Where) -> list[tuple[str, str, str]]:
         (condition.field, condition.op, condition.value)
         for condition in conditions(where)
         if isinstance(condition, Compare) and condition.op not in ("=", "!=")
-        if isinstance(condition.value, str) and read_date(condition.value) is None
+        if isinstance(condition.value, str) and condition.value and read_date(condition.value) is None
     ]
 
 

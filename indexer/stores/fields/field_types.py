@@ -110,7 +110,8 @@ def resolve(where: Compare | In, types: FieldTypes) -> Compare | In:
     if "date" in kinds:
         values = tuple(as_date(value, kinds) or value if type(value) is int else value for value in values)
     dates = [as_date(value, kinds) if "date" in kinds else None for value in values]
-    of_a_kind = {(type_of(value), date is None): value for value, date in zip(values[::-1], dates[::-1], strict=True)}
+    pairs = reversed([*zip(values, dates, strict=True)])  # the first value of a kind is named
+    of_a_kind = {(type_of(value), date is None, value == ""): value for value, date in pairs}
     for value in of_a_kind.values():
         expect(name, value, types)
     if isinstance(where, In):
@@ -177,7 +178,7 @@ def expect(name: str, value: Value | None, types: FieldTypes) -> None:
     known = _types_of(name, types)
     if known and (value is None or type_of(value) in known):
         return
-    if "date" in known and value is not None and (isinstance(value, ExactText) or as_date(value, known)):
+    if "date" in known and value is not None and (isinstance(value, ExactText) or value == "" or as_date(value, known)):
         return
     if known and value is not None:
         example = " or ".join(example for kind, example in _EXAMPLES.items() if kind in known)

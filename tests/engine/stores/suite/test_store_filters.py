@@ -224,6 +224,7 @@ MEANINGS_OF_DATES = [
     ('modified = "31 Jan 2024"', "a"), ('modified < "2024"', ""), ("metadata.modified = 2000-09-25", "f"),
     ("created >= 2000", "abcdf"), ("created > 2000", ""), ("created = 2000", "abcdf"), ("created in (1999, 2001)", ""),
     ("history.day >= 2000", "d"), ("history.day = 1999", "d"), ("code = 2000", "a"), ("code != 2000", "b"),
+    ('history.day != ""', "d"), ('history.day > ""', "d"),
     ("modified >= 2024", "ab"), ("modified not in (2024)", "c"), ("n = 2000", "c"), ("n < 2000", "e"),
     ("created = 2000-09-25T23:30Z", "c"), ("created = 2000-09-26T00:30+01:00", "c"),
     ('created > "2000-09-25T19:29-04:00" and created < "2000-09-26T09:01+09:30"', "c"),
@@ -281,6 +282,10 @@ REFUSED_OF_DATES = [
         "created cannot be compared with 20000: compare it with a date such as 2026-01-31 or -7d or t",
     ),
     ("created in (true)", "created cannot be compared with true: compare it with a date such as 2026-01-31 or -7d or "),
+    (
+        'history.day in ("", "soon")',
+        'history.day cannot be compared with "soon": compare it with a date such as 2026-01',
+    ),
     ('history.day > "last week"', 'history.day cannot be compared with "last week": compare it with a date such as 20'),
     ('history.day in (1999, "2001-10", "soon")', 'history.day cannot be compared with "soon": compare it with a date '),
     ('modified != "soon"', 'modified cannot be compared with "soon": compare it with a date such as 2026-01-31 or -7d'),
@@ -424,8 +429,9 @@ def has_types(where: Compare | In, known: Mapping[str, list[Any]]) -> bool:
     if where.field == "modified" or only_dates(*(texts[:1] or [None]), *(texts[-1:] or [None])):
         kinds |= {Date}
         is_number = float in kinds
-        if any(isinstance(value, str) and not is_date(value, is_number) for value in values):
+        if any(isinstance(value, str) and value and not is_date(value, is_number) for value in values):
             return False
+        kinds |= {str} if any(isinstance(value, str) for value in values) else set()
     is_ordered = isinstance(where, Compare) and where.op not in ("=", "!=")
     if is_ordered and float in kinds and where.value in ("1", "2020"):  # a number in quotes
         return False
