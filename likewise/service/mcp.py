@@ -29,7 +29,6 @@ from indexer.errors import LikewiseError, UnknownUri
 from indexer.filters.limits import FROM_CLIENTS
 from indexer.filters.mapping import filter_tree
 from indexer.filters.operators import ON_FIELDS
-from indexer.filters.tree import Where
 from likewise.service.mcp_server import StrictServer
 from likewise.service.served import (
     CLIENT_DEADLINE,
@@ -63,10 +62,10 @@ Arguments = Sequence[str | int | None]
 class Runner(Protocol):
     """Runs a function in a thread and returns its result. The filter of the function decides among threads."""
 
-    def __call__(self, work: Callable[[], Result], where: Where | None, /) -> Awaitable[Result]: ...
+    def __call__(self, work: Callable[[], Result], where: str | None, /) -> Awaitable[Result]: ...
 
 
-def _in_any_thread(work: Callable[[], Result], _: Where | None) -> Awaitable[Result]:
+def _in_any_thread(work: Callable[[], Result], _: str | None) -> Awaitable[Result]:
     return anyio.to_thread.run_sync(work)
 
 
@@ -75,7 +74,7 @@ DocumentIndexName = Annotated[
     str | None, Field(description="Name of the index; may be left out where only one has the uri.")
 ]
 HitCount = Annotated[int, Field(ge=1, le=MAX_HITS, description="How many hits in all; they come in pages.")]
-GivenFilter = Annotated[str | None, Field(description='A filter, such as: year >= 2020 and lang in ("en", "de")')]
+Where = Annotated[str | None, Field(description='A filter, such as: year >= 2020 and lang in ("en", "de")')]
 Literally = Annotated[
     bool,
     Field(
@@ -125,7 +124,7 @@ def make_mcp_server(indexes: ServedIndexes, run: Runner = _in_any_thread) -> Str
 
     async def answer(work: Callable[[], dict[str, Any]], where: str | None = None) -> dict[str, Any]:
         try:
-            return await run(work, filter_tree(where, FROM_CLIENTS))
+            return await run(work, where)
         except LikewiseError as error:
             raise ToolError(indexes.for_client(error)) from error
 
@@ -133,7 +132,7 @@ def make_mcp_server(indexes: ServedIndexes, run: Runner = _in_any_thread) -> Str
         query: Annotated[str, Field(max_length=10_000, description="A question or a phrase; may be empty with like.")],
         index: IndexName = None,
         k: HitCount = 10,
-        where: GivenFilter = None,
+        where: Where = None,
         mode: Annotated[Mode | None, Field(description="hybrid (default), dense (meaning) or words (BM25).")] = None,
         like: Examples = None,
         unlike: Examples = None,
@@ -156,7 +155,7 @@ def make_mcp_server(indexes: ServedIndexes, run: Runner = _in_any_thread) -> Str
         return await answer(work, where)
 
     async def similar(
-        uri: str, index: DocumentIndexName = None, k: HitCount = 10, where: GivenFilter = None, cursor: Cursor = None
+        uri: str, index: DocumentIndexName = None, k: HitCount = 10, where: Where = None, cursor: Cursor = None
     ) -> dict[str, Any]:
         deadline = _deadline()
 

@@ -26,8 +26,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from indexer.deadline import Deadline
 from indexer.errors import BadInput, LikewiseError
-from indexer.filters.limits import FROM_CLIENTS
-from indexer.filters.mapping import Filter, filter_tree
+from indexer.filters.mapping import Filter
 from indexer.filters.tree import Where
 from indexer.records import Changes
 from indexer.stores.addresses.open import is_uri
@@ -222,7 +221,7 @@ class Service:
         """Load the encoders and answer MCP for the length of a block; then close everything."""
         try:
             await self._heavy.run(self.indexes.warm)
-            server = make_mcp_server(self.indexes, lambda work, where: self._lane(where).run(work))
+            server = make_mcp_server(self.indexes, self._run_tool)
             # Stateless, because workers share no sessions; the guard has checked Host and Origin.
             guarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)
             self._mcp = server.streamable_http_app(json_response=True, stateless_http=True, transport_security=guarded)
@@ -241,7 +240,7 @@ class Service:
     async def search(self, request: Request) -> Response:
         """Rank documents by a question."""
         served, body = self._index(request), await requests.body_of(request, requests.SearchRequest)
-        query = self._query(request, served, body)
+        query = await self._query(request, served, body)
 
         def search(served: ServedIndex) -> Hits:
             if body.area is None:
@@ -256,13 +255,15 @@ class Service:
         body = await requests.body_of(request, requests.SearchIndexesRequest)
         served = self.indexes.together(body.indexes)
         _note(request, index=served.name)
-        query = self._query(request, served, body)
+        query = await self._query(request, served, body)
         return await self._hits(request, served, lambda served: served.answer(query), body, query)
 
-    def _query(self, request: Request, served: ServedIndex | ServedTogether, body: requests.QuestionRequest) -> Query:
+    async def _query(
+        self, request: Request, served: ServedIndex | ServedTogether, body: requests.QuestionRequest
+    ) -> Query:
         query = Query(
             text=body.query or "",
-            where=filter_tree(body.where, FROM_CLIENTS),
+            where=await requests.filter_of(body.where),
             mode=body.mode or ("dense" if not body.query else served.default_mode),
             **{name: getattr(body, name) for name in SENT_MEMBERS},
         )
@@ -274,7 +275,7 @@ class Service:
         """Rank documents by each of some questions."""
         served, body = self._index(request), await requests.body_of(request, requests.SearchManyRequest)
         mode, given = body.mode or served.default_mode, body.where
-        where = [filter_tree(one, FROM_CLIENTS) for one in (given if isinstance(given, list) else [given])]
+        where = [await requests.filter_of(one) for one in (given if isinstance(given, list) else [given])]
         _note(request, mode=mode, k=body.k, questions=len(body.queries))
 
         def search(served: ServedIndex) -> bytes:
@@ -298,7 +299,7 @@ class Service:
         """Find documents like one."""
         body = await requests.body_of(request, requests.SimilarRequest)
         _note(request, k=body.k)
-        where = filter_tree(body.where, FROM_CLIENTS)
+        where = await requests.filter_of(body.where)
 
         def similar(served: ServedIndex) -> Hits:
             return served.searcher.similar(body.uri, body.k, where=self._within(served, body, where))
@@ -385,7 +386,7 @@ class Service:
     async def count_fields(self, request: Request) -> Response:
         """Count fields."""
         body = await requests.body_of(request, requests.FacetsRequest)
-        filters = [filter_tree(facet.where, FROM_CLIENTS) for facet in body.facets]
+        filters = [await requests.filter_of(facet.where) for facet in body.facets]
 
         def count(served: ServedIndex) -> dict[str, Any]:
             facets = []
@@ -400,7 +401,7 @@ class Service:
     async def list_by(self, request: Request) -> Response:
         """List by time or title."""
         body = await requests.body_of(request, requests.ListRequest)
-        where = filter_tree(body.where, FROM_CLIENTS)
+        where = await requests.filter_of(body.where)
 
         def listed(served: ServedIndex) -> dict[str, Any]:
             within = self._within(served, body, where)
@@ -446,7 +447,7 @@ class Service:
     async def list_documents(self, request: Request) -> Response:
         """List documents in pages, in the order they were added."""
         where, cursor = requests.optional_parameter(request, "where"), requests.optional_parameter(request, "cursor")
-        condition = filter_tree(where, FROM_CLIENTS)
+        condition = await requests.filter_of(where)
         listed = self._ask(request, lambda served: list_documents(served, condition, cursor), self._lane(condition))
         return JSONResponse(await listed)
 
@@ -464,7 +465,7 @@ class Service:
         served = self._index(request)
         self._require_writable()
         body = await requests.body_of(request, requests.RemovalRequest)
-        where: Filter | None = body.where and filter_tree(body.where, FROM_CLIENTS)
+        where: Filter | None = body.where and await requests.filter_of(body.where)
         return JSONResponse(await self._writes.run(lambda: self._writers.remove(served, body, where)))
 
     @operation("documents", f"POST {_INDEX}/get-many", answers.FoundDocumentsAnswer, requests.UrisRequest)
@@ -476,7 +477,7 @@ class Service:
     @operation("documents", f"GET {_INDEX}/count", answers.CountAnswer, None, WHERE)
     async def count(self, request: Request) -> Response:
         """Count the documents that a filter leaves."""
-        where = filter_tree(requests.optional_parameter(request, "where"), FROM_CLIENTS)
+        where = await requests.filter_of(requests.optional_parameter(request, "where"))
 
         def counted(served: ServedIndex) -> dict[str, Any]:
             return {"documents": served.searcher.count(where), "notes": served.filter_notes(where)}
@@ -510,7 +511,7 @@ class Service:
     async def match_points(self, request: Request) -> Response:
         """Tell which points pass a filter."""
         body = await requests.body_of(request, requests.MatchingRequest)
-        where = filter_tree(body.where, FROM_CLIENTS)
+        where = await requests.filter_of(body.where)
 
         def matching(served: ServedIndex) -> dict[str, Any]:
             return self._maps.matching(served, self._within(served, body, where))
@@ -568,6 +569,9 @@ class Service:
 
         embed = None if query is None else limited.ask_ahead(query)
         return await _until_left(request.receive, deadline, lambda: lane.run(lambda: work(limited), embed))
+
+    async def _run_tool(self, work: Callable[[], Result], where: str | None) -> Result:
+        return await self._lane(await requests.filter_of(where)).run(work)
 
     def _lane(self, *filters: Where | None, otherwise: ServiceLane | None = None) -> ServiceLane:
         """Return the lane of a request with these filters."""

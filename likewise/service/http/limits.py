@@ -26,6 +26,8 @@ MAX_FACETS = 20
 MAX_BODY_BYTES = 1 << 20
 MAX_DOCUMENTS_BYTES = 16 << 20
 """Maximum bytes of a body with documents or with texts to embed."""
+PARSED_AT_ONCE = 4096
+"""Maximum bytes of a body, or characters of a filter, that are parsed while others wait: 14 MB take a second."""
 MAX_TEXT_CHARACTERS = 4_000_000
 """Maximum characters of a document, about 700 pages of a book: one document is one commit, and other writers wait for
 its embedding."""

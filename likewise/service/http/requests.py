@@ -5,9 +5,11 @@ An unknown member is refused, because a misspelt filter that is ignored gives wr
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self, TypeVar
@@ -17,7 +19,9 @@ from starlette.requests import Request
 
 from indexer.errors import BadInput
 from indexer.filters.limits import FROM_CLIENTS
+from indexer.filters.mapping import Filter, filter_tree
 from indexer.filters.operators import ON_FIELDS
+from indexer.filters.tree import Where as FilterTree
 from indexer.sources.records.repeated_members import noting
 from indexer.stores.fields.flatten import scalars
 from indexer.stores.port import Sort
@@ -403,6 +407,26 @@ class RerankRequest(_Body):
 
 
 Body = TypeVar("Body", bound=_Body)
+Parsed = TypeVar("Parsed")
+
+_PARSER = ThreadPoolExecutor(1, "likewise parser")
+"""The one thread for long texts. Several would take the interpreter from the thread that answers."""
+
+
+async def filter_of(where: Filter | None) -> FilterTree | None:
+    """Return the filter that a client sends.
+
+    Raises:
+        FilterError: it does not parse, or is too large.
+    """
+    return await _parsed(len(where) if isinstance(where, str) else 0, lambda: filter_tree(where, FROM_CLIENTS))
+
+
+async def _parsed(size: int, parse: Callable[[], Parsed]) -> Parsed:
+    """Parse a text of this many bytes or characters: a long one in a thread, so that others are answered meanwhile."""
+    if size <= limits.PARSED_AT_ONCE:
+        return parse()
+    return await asyncio.get_running_loop().run_in_executor(_PARSER, parse)
 
 
 async def body_of(request: Request, kind: type[Body]) -> Body:
@@ -412,6 +436,10 @@ async def body_of(request: Request, kind: type[Body]) -> Body:
         Problem: 400, with the first thing that is wrong.
     """
     body = await request.body()
+    return await _parsed(len(body), lambda: _read(body, kind))
+
+
+def _read(body: bytes, kind: type[Body]) -> Body:
     kind.refuse_too_many_values(body)
     try:
         refuse_repeated_members(body)

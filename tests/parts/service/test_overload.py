@@ -14,6 +14,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from indexer.errors import DeadlinePassed
+from indexer.filters.mapping import filter_tree
 from likewise.service import create_app
 from search import Hits, Query, Searcher
 from search.lanes import Lane, Overloaded
@@ -204,6 +205,28 @@ def test_filters_that_read_values_and_probes_have_threads_of_their_own(
         assert [client.get(path).status_code for path in ("/readyz", "/metrics", "/healthz")] == [200] * 3
         release.set()
         assert {each.result().status_code for each in waiting} == {200}
+
+
+def test_others_are_answered_while_a_long_filter_is_parsed(shared: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsing, release = threading.Event(), threading.Event()
+
+    def slow(where: str, limits: Any) -> Any:
+        if len(where) > 4096:
+            parsing.set()
+            release.wait(60)
+        return filter_tree(where, limits)
+
+    monkeypatch.setattr("likewise.service.http.requests.filter_tree", slow)
+    long = " or ".join(['lang = "en"'] * 400)
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(shared.post, SEARCH, json={"query": "moon", "where": long})
+        assert parsing.wait(60)
+        assert shared.get("/healthz").status_code == 200
+        short = shared.get("/v1/indexes/papers/count", params={"where": 'lang = "en"'})
+        assert short.json()["documents"] == 3
+        assert not waiting.done()
+        release.set()
+        assert {hit["uri"] for hit in waiting.result().json()["hits"]} == {"moon", "sun", "bread"}
 
 
 def test_work_that_fails_frees_its_thread() -> None:
