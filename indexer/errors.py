@@ -67,6 +67,23 @@ def refuse_pickle(opened: object, protocol: object) -> NoReturn:
     raise BadInput(f"this {kind} is open and cannot be pickled: pass its path or address, and open it there")
 
 
+class Closed:
+    """Takes the place of what a closed object works with: whatever is asked of it raises BadInput.
+
+    Attributes:
+        address: the address of the index, which stays known.
+    """
+
+    def __init__(self, address: str, problem: str) -> None:
+        self.address, self._problem = address, problem
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise BadInput(f"{self.address}: {self._problem}")
+
+    def close(self) -> None:
+        """Do nothing: it is closed."""
+
+
 class SourceError(BadInput):
     """A SOURCE that is missing or cannot be read."""
 

@@ -15,13 +15,13 @@ from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self, Unpack
+from typing import Literal, Self, Unpack, cast
 
 from indexer.doors import require
 from indexer.encoders import Encoder, Recipe, RecipeSpec
 from indexer.encoders.kinds import allow_model
 from indexer.encoders.machine.hardware import Precision
-from indexer.errors import BadInput, ModelError, RecipeMismatch, UnknownUri, refuse_pickle
+from indexer.errors import BadInput, Closed, ModelError, RecipeMismatch, UnknownUri, refuse_pickle
 from indexer.exchange import Embedded
 from indexer.filters.mapping import Filter, filter_tree
 from indexer.indexing.batches import (
@@ -173,8 +173,10 @@ class Index:
         return cls(core)
 
     def close(self) -> None:
-        """Release connections and memory. A later call opens what it needs again. A temporary index is deleted."""
-        self._core.store.close()
+        """Release connections and memory. Later calls are refused. A temporary index is deleted."""
+        self._core.close()
+        remedy = "a temporary index is deleted, make another" if self._folder else "open it again with Index.open"
+        self._core = cast(IndexCore, Closed(self.address, f"this Index is closed: {remedy}"))
         if self._folder is not None:
             self._folder()
 

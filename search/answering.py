@@ -7,6 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from copy import copy
 from functools import partial
 from typing import Any, Literal, TypeVar
 
@@ -103,6 +104,12 @@ class Answering:
         self.deadline: Deadline = NEVER
         self.ahead: AskedQuestion | None = None
         self.kept = _Kept()
+
+    def until(self, deadline: Deadline) -> Answering:
+        """Return these steps for the questions of one caller."""
+        limited = copy(self)
+        limited.deadline = deadline
+        return limited
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:
         """Open a snapshot, which raises DeadlinePassed after the deadline."""

@@ -39,7 +39,7 @@ class Asker(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Release connections and memory. A later call opens what it needs again."""
+        """Release connections and memory. Later calls are refused."""
 
     __reduce_ex__ = refuse_pickle
 

@@ -113,7 +113,7 @@ class AsyncSearcher:
         self._lane = Lane(self._threads)
 
     async def close(self) -> None:
-        """Wait for the calls that run, and release threads, connections and memory. A later call opens them again."""
+        """Wait for the calls that run, and release threads, connections and memory. Later calls are refused."""
         lane, self._lane = self._lane, Lane(self._threads)
         if lane.calls:
             await lane.idle.wait()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
-from copy import copy
 from dataclasses import replace
 from os import PathLike
 from typing import Any, Literal, Protocol, TypeVar, cast
@@ -14,7 +13,7 @@ from indexer import doors
 from indexer.deadline import Deadline
 from indexer.encoders import Encoder, Recipe
 from indexer.encoders.recipes.port import Role, of_role
-from indexer.errors import BadInput, NotAnIndex, NoWords, UnknownField
+from indexer.errors import BadInput, Closed, NotAnIndex, NoWords, UnknownField
 from indexer.filters.mapping import Filter, filter_tree
 from indexer.filters.tree import Exists, Where
 from indexer.lookup import commonest_fields, document_of, documents_of, has_document, is_uri, unknown_uri
@@ -24,6 +23,7 @@ from indexer.stores.addresses.open import open_store
 from indexer.stores.fields.field_types import check_filter
 from indexer.stores.port import FieldValues, Info, Passage, Sort
 from indexer.stores.reading.snapshot import Snapshot
+from indexer.stores.reading.store import Store
 from search.answering import Answering, UnknownFields
 from search.asker import Asker, as_list, hits_above
 from search.hits.hits import Hits
@@ -98,6 +98,8 @@ class Searcher(Asker):
 
     def close(self) -> None:
         self._store.close()
+        closed = Closed(self.address, "this Searcher is closed: make another Searcher of this path")
+        self._store, self.answering = cast(Store, closed), cast(Answering, closed)
 
     def until(self, deadline: Deadline) -> Searcher:
         """Return this searcher for one caller. Its questions raise DeadlinePassed when the deadline has passed.
@@ -108,8 +110,7 @@ class Searcher(Asker):
         Reading a document by its uri, and iterating over documents, have no deadline.
         """
         limited = Searcher.__new__(type(self))
-        vars(limited).update(vars(self), answering=copy(self.answering))
-        limited.answering.deadline = deadline
+        vars(limited).update(vars(self), answering=self.answering.until(deadline))
         return limited
 
     def ask_ahead(self, query: Query) -> Callable[[], Future[Vector] | None] | None:

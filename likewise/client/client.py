@@ -79,12 +79,9 @@ class Client(Asker):
             parsed = httpx.URL()
         if parsed.scheme not in ("http", "https") or not parsed.host:
             raise BadInput(f"{url!r} is not the address of a service: give one such as http://localhost:8765")
-        self._headers = [] if token is None else [(b"Authorization", f"Bearer {token.strip()}".encode())]
-        self._http = self._connect()
-
-    def _connect(self) -> httpx.Client:
+        headers = [] if token is None else [(b"Authorization", f"Bearer {token.strip()}".encode())]
         limits = httpx.Limits(keepalive_expiry=_KEEP_ALIVE_S)
-        return httpx.Client(base_url=self._url, headers=self._headers, timeout=_TIMEOUT_S, limits=limits)
+        self._http = httpx.Client(base_url=self._url, headers=headers, timeout=_TIMEOUT_S, limits=limits)
 
     def close(self) -> None:
         self._http.close()
@@ -265,7 +262,7 @@ class Client(Asker):
             LikewiseError: the error with which the service has answered, of the same class as in the service.
         """
         if self._http.is_closed:
-            self._http = self._connect()
+            raise BadInput(f"{self._url}: this Client is closed: make another")
         try:
             response = self._http.request(method, path, timeout=httpx.Timeout(_TIMEOUT_S, read=seconds), **content)
         except httpx.InvalidURL as error:

@@ -180,7 +180,7 @@ thread.start()
 held.wait()
 if (child := os.fork()) == 0:
     faulthandler.dump_traceback_later(20, exit=True)
-    searcher.close()
+    searcher._store.close()
     assert len(searcher.search("text", 5, mode="words")) == 5
     searcher.close()
     os._exit(0)

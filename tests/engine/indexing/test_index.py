@@ -477,12 +477,12 @@ def test_what_another_writer_did_between_comparing_and_committing_is_seen(
 def test_a_damaged_page_that_a_writer_meets_is_named(index: Index) -> None:
     index.add([Document(f"d{i}", f"text {i} " * 50) for i in range(200)])
     index.close()
-    catalog = Path(store_of(index).address) / "catalog.db"
+    catalog = Path(index.address) / "catalog.db"
     data = bytearray(catalog.read_bytes())
     for page in range(1, len(data) // 4096):
         data[page * 4096 : page * 4096 + 64] = b"\xff" * 64
     catalog.write_bytes(data)
-    with pytest.raises(IndexDamaged, match=r"catalog\.db"), Index.open(Path(store_of(index).address)) as damaged:
+    with pytest.raises(IndexDamaged, match=r"catalog\.db"), Index.open(Path(index.address)) as damaged:
         damaged.remove(["d1"])
 
 

@@ -152,7 +152,8 @@ def test_the_only_index_need_not_be_named(folder: Path) -> None:
     with serving_here(create_app({"a b": str(folder)})) as port, Client(f"http://127.0.0.1:{port}/") as client:
         assert client.count() == 60
         client.close()
-        assert client.count() == 60  # what was closed is opened again, as by Searcher
+        with pytest.raises(BadInput, match=r": this Client is closed: make another$"):
+            client.count()
     with serving_here(create_app({"a": str(folder), "b": str(folder)})) as port:
         url = f"http://127.0.0.1:{port}"
         with Client(url) as client, pytest.raises(BadInput) as several:
