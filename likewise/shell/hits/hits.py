@@ -293,7 +293,8 @@ def _address(hit: Hit) -> str:
 
 def _position(hit: Hit) -> str:
     line = f":{hit.line}" if hit.line is not None else ""
-    page = f", page {hit.page}" if hit.page is not None else ""
+    noun = "slide" if hit.format in ("pptx", "odp") else "page"
+    page = f", {noun} {hit.page}" if hit.page is not None else ""
     return f"{line}{page}{' (gone)' if hit.gone else ''}"
 
 

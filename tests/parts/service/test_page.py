@@ -757,8 +757,10 @@ def test_a_question_that_nothing_answers_is_told_so(tab: Tab) -> None:
     expect(tab.page.locator("#hits .place")).to_have_text("page 3 · A > B")
     expect(tab.page.locator("#hits .weak")).to_have_count(0)  # said once, above the hits
     answer["answered"] = True
+    hit["format"] = "pptx"
     tab.ask("y")
     expect(tab.page.locator("#notices")).not_to_contain_text("Nothing here")
+    expect(tab.page.locator("#hits .place")).to_have_text("slide 3 · A > B")
     expect(tab.page.locator("#hits .weak")).to_have_text("weak match")
 
 

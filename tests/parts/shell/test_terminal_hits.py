@@ -15,9 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
+from likewise.shell.hits.hits import _position
 from likewise.shell.snippets import snippet
 from likewise.shell.terminal.output import printable
 from likewise.shell.terminal.terminal import Terminal, link_address, short_path
+from search import Hit
 
 
 @pytest.fixture
@@ -97,6 +99,11 @@ def test_in_a_pipe_nothing_is_broken_folded_or_linked(likewise: Callable[..., An
     assert "\x1b" not in said.out
     assert "like this" not in said.out
     assert said.out.count("    The moon pulls the water of the sea, twice a day and at full moon the most") == 2
+
+
+@pytest.mark.parametrize(("format_", "place"), [("pdf", ", page 3"), ("pptx", ", slide 3"), ("odp", ", slide 3")])
+def test_a_slide_is_not_called_a_page(format_: str, place: str) -> None:
+    assert _position(Hit("a", "", "text", 0, 4, 0.5, None, page=3, format=format_)) == place
 
 
 def test_links_lead_to_the_file(

@@ -32,7 +32,7 @@ export function placeOf(hit, hits = []) {
   const source = oneFile ? "" : name;
   return [
     hit.line && !oneFile ? `${source}:${hit.line}` : source || (hit.line ? `line ${hit.line}` : ""),
-    hit.page ? `page ${hit.page}` : "",
+    hit.page ? `${["pptx", "odp"].includes(hit.format) ? "slide" : "page"} ${hit.page}` : "",
     hit.heading?.replace(`${titleOf(hit)} > `, ""),
     hit.rows ? counted(hit.rows, ["csv", "tsv"].includes(hit.format) ? "row" : "document") : "",
     hit.gone ? "file is gone" : "",
