@@ -73,13 +73,16 @@ IndexName = Annotated[str | None, Field(description="Name of an index. Without i
 DocumentIndexName = Annotated[
     str | None, Field(description="Name of the index; may be left out where only one has the uri.")
 ]
-HitCount = Annotated[int, Field(ge=1, le=MAX_HITS, description="How many hits in all; they come in pages.")]
+HitCount = Annotated[
+    int, Field(strict=True, ge=1, le=MAX_HITS, description="How many hits in all; they come in pages.")
+]
 Where = Annotated[str | None, Field(description='A filter, such as: year >= 2020 and lang in ("en", "de")')]
 Literally = Annotated[
     bool,
     Field(
+        strict=True,
         description='false reads "a phrase", +word and, at the end, -word in the query as conditions: words that each '
-        "hit must hold, or must not."
+        "hit must hold, or must not.",
     ),
 ]
 Cursor = Annotated[
@@ -90,7 +93,10 @@ Examples = Annotated[
 ]
 Fold = Annotated[
     bool,
-    Field(description="One hit for each family of hits with nearly the same passage; k is then at most 200."),
+    Field(
+        strict=True,
+        description="One hit for each family of hits with nearly the same passage; k is then at most 200.",
+    ),
 ]
 Newer = Annotated[
     str | None,
@@ -98,7 +104,7 @@ Newer = Annotated[
         description="Newer documents first: a score halves for each 90d, 12h, 6mo or 1y of age; 90d:FIELD for a field."
     ),
 ]
-Line = Annotated[int | None, Field(ge=1, description="Counted from 1.")]
+Line = Annotated[Annotated[int, Field(strict=True, ge=1)] | None, Field(description="Counted from 1.")]
 
 
 def make_mcp_server(indexes: ServedIndexes, run: Runner = _in_any_thread) -> StrictServer:

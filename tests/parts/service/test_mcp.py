@@ -117,6 +117,11 @@ def test_an_argument_of_another_type_is_refused_with_its_schema(server: Any) -> 
                 "search: the argument 'query' does not fit its schema: {",
             ),
             ("search", {"query": "moon", "k": "many"}, "the argument 'k' does not fit its schema: {"),
+            ("search", {"query": "moon", "k": "2"}, "the argument 'k' does not fit its schema: {"),
+            ("similar", {"uri": "moon", "k": True}, "the argument 'k' does not fit its schema: {"),
+            ("search", {"query": "moon", "fold": "no"}, "the argument 'fold' does not fit its schema: {"),
+            ("search", {"query": "moon", "literal": 0}, "the argument 'literal' does not fit its schema: {"),
+            ("get_document", {"uri": "moon", "last_line": "1"}, "the argument 'last_line' does not fit its schema: {"),
             ("get_document", {"uri": "moon", "first_line": []}, "the argument 'first_line' does not fit its schema: {"),
         ):
             answer = await refused(client, tool, **arguments)
