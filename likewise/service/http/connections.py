@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import h11
+from h11._receivebuffer import ReceiveBuffer
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEADERS_DEADLINE_S = 10.0
@@ -33,6 +34,25 @@ class _JoiningConnection(h11.Connection):
         return pieces
 
 
+class _StrictBuffer(ReceiveBuffer):
+    """Refuses a line of a head that ends with a bare LF: a proxy may read the line on, and see another request."""
+
+    _is_head = False
+
+    def maybe_extract_lines(self) -> list[bytearray] | None:
+        self._is_head = True
+        try:
+            return super().maybe_extract_lines()
+        finally:
+            self._is_head = False
+
+    def _extract(self, count: int) -> bytearray:
+        extracted = super()._extract(count)
+        if self._is_head and extracted.count(b"\n") != extracted.count(b"\r\n"):
+            raise h11.RemoteProtocolError("a line of the head does not end with CR and LF")
+        return extracted
+
+
 class TimedProtocol(H11Protocol):
     """uvicorn's protocol with a deadline for headers: its own timer only closes connections that are idle.
 
@@ -48,6 +68,7 @@ class TimedProtocol(H11Protocol):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.conn = _JoiningConnection(h11.SERVER)
+        self.conn._receive_buffer = _StrictBuffer()
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)

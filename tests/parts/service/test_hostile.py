@@ -311,6 +311,10 @@ def test_bytes_that_are_not_quite_http(serving: Any, own_vectors: Path) -> None:
             (head + b"Content-Length: 99999999999999999999\r\n\r\n", b" 413 "),
             (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n", b" 400 "),
             (b"GET /healthz HTTP/1.1\r\n\r\n", b" 400 "),
+            (b"GET /healthz HTTP/1.1\nHost: localhost\nConnection: close\n\n", b" 400 "),
+            (b"GET /healthz HTTP/1.1\r\nHost: localhost\nX: y\r\nConnection: close\r\n\r\n", b" 400 "),
+            (b"\nGET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b" 400 "),
+            (head + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX: y\n\r\n", b" 400 "),
             (b"\x16\x03\x01\x02\x00\x01\x00", b" 400 "),
             (b"GET http://evil.example/healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b" 404 "),
         ):
