@@ -49,10 +49,8 @@ def get_documents(served: ServedIndex, uris: list[str]) -> dict[str, Any]:
 
 
 def _document(new: NewDocument) -> Document:
-    sections = tuple(Section(each.start, each.heading, each.page) for each in new.sections)
-    return Document(
-        new.uri, new.text, new.title or "", new.metadata, format=new.format, modified=new.modified, sections=sections
-    )
+    sections = tuple(Section(**each.model_dump()) for each in new.sections)
+    return Document(**new.model_dump(exclude={"sections"}), sections=sections)
 
 
 class Writers:

@@ -7,7 +7,8 @@ else. The viewers of PDFs of Chromium and Firefox work in this sandbox, and open
 from __future__ import annotations
 
 import re
-from codecs import getincrementaldecoder
+from codecs import iterdecode
+from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict
@@ -78,11 +79,8 @@ def answer_original(served: ServedIndex, request: Request) -> Response:
 
 
 def _charset(pieces: Iterator[bytes]) -> str:
-    decoder = getincrementaldecoder("utf-8")()
     try:
-        for piece in pieces:
-            decoder.decode(piece)
-        decoder.decode(b"", final=True)
+        deque(iterdecode(pieces, "utf-8"), maxlen=0)
     except UnicodeDecodeError:
         return ""
     return "; charset=utf-8"
