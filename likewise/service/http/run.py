@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing import connection
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from types import FrameType
@@ -28,6 +29,8 @@ from indexer.encoders.machine.hardware import cores
 from indexer.errors import LikewiseError
 from indexer.stores.addresses.open import is_uri
 from likewise.service.http.connections import TimedProtocol
+from likewise.service.http.json_response import encode
+from likewise.service.http.problems import RETRY_AFTER_S, Problem
 
 GRACE_S = 7
 """Maximum seconds for accepted requests to end when the service is stopped."""
@@ -60,6 +63,8 @@ def default_workers(addresses: Iterable[str], *, loads_models: bool) -> int:
     return max(1, min(cores(), MAX_WORKERS, memory // WORKER_BYTES))
 
 
+_STAND_IN_S = 0.02
+"""Seconds after which it is looked again whether workers listen."""
 _STARTING_S = 10
 """Maximum seconds in which a worker must answer its supervisor. On a busy machine importing takes longer than 5."""
 
@@ -185,7 +190,9 @@ def _serve_with_workers(
 ) -> None:
     draining = multiprocessing.get_context("spawn").Event()
     make_app(create, draining.is_set)  # what is wrong with an index is said once, by this process
+    listens = multiprocessing.get_context("spawn").Event()
     config = _config(partial(make_app, create, draining.is_set), factory=True, workers=workers)
+    config.callback_notify = partial(_notify, listens)
     with tempfile.TemporaryDirectory(prefix="likewise-metrics-") as metrics:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics  # workers inherit it
         # With a thread for each core in each worker, 32 clients got a fifth fewer answers.
@@ -193,9 +200,16 @@ def _serve_with_workers(
         supervisor = _Draining(config, sockets, drain_s, draining)
         waiting = (address, supervisor.should_exit, announce)
         threading.Thread(target=_announce_first, args=waiting, daemon=True).start()
+        if isinstance(sockets[0], _OwnSocket):  # otherwise connections wait
+            threading.Thread(target=_stand_in, args=(address, supervisor, listens), daemon=True).start()
         supervisor.run()
         if any(process.exitcode == uvicorn.config.STARTUP_FAILURE for process in supervisor.processes):
             raise LikewiseError("a worker could not start: the reason is in the lines above")
+
+
+async def _notify(listens: Event) -> None:
+    """Say that a worker listens. uvicorn calls this when it has begun to, and then every 30 seconds."""
+    listens.set()
 
 
 @dataclass(frozen=True)
@@ -237,6 +251,30 @@ def _announce_first(address: Any, ended: threading.Event, announce: Callable[[],
         with suppress(OSError), socket.create_connection(address[:2], timeout=_STARTING_S):
             announce()
             return
+
+
+def _stand_in(address: Any, supervisor: Multiprocess, listens: Event) -> None:
+    """Answer with 503 whenever no worker is left, until one listens. Begin when the first one has listened."""
+    body = encode(Problem(503, "restarting", "the service is starting again: try again in a second").as_json())
+    head = f"HTTP/1.1 503 Service Unavailable\r\nRetry-After: {RETRY_AFTER_S}\r\nContent-Length: {len(body)}\r\n"
+    answer = f"{head}Content-Type: application/problem+json\r\nConnection: close\r\n\r\n".encode() + body
+    while not supervisor.should_exit.wait(_STAND_IN_S):
+        processes = list(supervisor.processes)
+        if not listens.is_set() or not connection.wait([each.process.sentinel for each in processes], timeout=1):
+            continue
+        try:
+            socket.create_connection(address[:2], timeout=_STARTING_S).close()  # to another worker
+        except ConnectionRefusedError:
+            listens.clear()
+            with _bind(*address[:2], listens=True, shared=True) as listening:
+                listening.settimeout(_STAND_IN_S)
+                while not listens.is_set() and not supervisor.should_exit.is_set():
+                    with suppress(OSError):  # nobody has come, or somebody who does not wait
+                        client, _ = listening.accept()
+                        with client:
+                            client.settimeout(1)
+                            client.recv(1 << 16)
+                            client.sendall(answer)
 
 
 def _config(app: Callable[..., object], factory: bool = False, workers: int = 1) -> uvicorn.Config:
