@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import math
 import multiprocessing
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -63,6 +65,8 @@ def default_workers(addresses: Iterable[str], *, loads_models: bool) -> int:
     return max(1, min(cores(), MAX_WORKERS, memory // WORKER_BYTES))
 
 
+_METRICS = "likewise-metrics-"
+"""Prefix of folders with the metrics of workers. Each has a file that is locked while its service runs."""
 _STAND_IN_S = 0.02
 """Seconds after which it is looked again whether workers listen."""
 _STARTING_S = 10
@@ -193,7 +197,12 @@ def _serve_with_workers(
     listens = multiprocessing.get_context("spawn").Event()
     config = _config(partial(make_app, create, draining.is_set), factory=True, workers=workers)
     config.callback_notify = partial(_notify, listens)
-    with tempfile.TemporaryDirectory(prefix="likewise-metrics-") as metrics:
+    for left in Path(tempfile.gettempdir()).glob(f"{_METRICS}*/lock"):
+        with suppress(OSError), left.open() as lock:  # its service runs, or it is of another user
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(left.parent)
+    with tempfile.TemporaryDirectory(prefix=_METRICS) as metrics, (Path(metrics) / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics  # workers inherit it
         # With a thread for each core in each worker, 32 clients got a fifth fewer answers.
         os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores() // workers)))

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -101,6 +102,63 @@ def test_no_other_service_gets_the_port_before_the_workers_listen() -> None:
             worker.listen()
             assert worker.getsockname() == address
     run._reserve(*address).close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the workers share one socket")
+def test_a_service_without_a_worker_answers_503_until_one_listens() -> None:
+    with run._bind("127.0.0.1", 0) as free:
+        address = free.getsockname()
+    url = f"http://127.0.0.1:{address[1]}/healthz"
+    sentinel, worker = os.pipe()
+    process = SimpleNamespace(process=SimpleNamespace(sentinel=sentinel))
+    supervisor = SimpleNamespace(processes=[process], should_exit=threading.Event())
+    listens = threading.Event()
+    with run._reserve(*address):
+        standing_in = threading.Thread(target=run._stand_in, args=(address, supervisor, listens))
+        standing_in.start()
+        listens.set()
+        os.close(worker)  # it has died
+        await_true(lambda: not listens.is_set())
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            await_true(lambda: slug_of(url) == "restarting")
+            urllib.request.urlopen(url, timeout=60)
+        with refused.value as answer:
+            assert (answer.code, answer.headers["Retry-After"]) == (503, "1")
+        supervisor.processes = []
+        listens.set()
+        with pytest.raises(urllib.error.URLError, match="refused"):
+            while True:
+                slug_of(url)
+        supervisor.should_exit.set()
+        standing_in.join()
+    os.close(sentinel)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the workers share one socket")
+def test_a_service_answers_while_all_workers_are_replaced_and_leaves_no_folder(
+    serving: Any, own_vectors: Path, tmp_path: Path
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    with serving(own_vectors, "--workers", "2", TMPDIR=str(temporary)) as service:
+        answers = {slug_of(f"{service.address}/healthz")}
+        for worker in children(service.process.pid):
+            os.kill(worker, signal.SIGKILL)
+
+        def answers_again() -> bool:
+            with suppress(ConnectionResetError, http.client.RemoteDisconnected):  # of a worker that is ending
+                answers.add(slug_of(f"{service.address}/healthz"))
+            return "restarting" in answers and slug_of(f"{service.address}/readyz") is None
+
+        await_true(answers_again)
+        assert answers == {None, "restarting"}
+        service.stop(signal.SIGKILL)
+        (left,) = temporary.iterdir()
+    with serving(own_vectors, "--workers", "2", TMPDIR=str(temporary)) as service:
+        assert left not in temporary.iterdir()
+        assert service.stop() == 0
+    assert list(temporary.iterdir()) == []
 
 
 def test_it_says_where_it_serves_and_ends_with_0(serving: Any, own_vectors: Path) -> None:
