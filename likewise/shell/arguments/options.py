@@ -306,19 +306,20 @@ def _resolve(tree: Where) -> Where:
         case Not(part):
             return Not(_resolve(part))
         # All are allowed, because a record may have the name of a file in this folder.
-        case Compare("uri" | "path" as name, "=" | "!=" as op, value) if (names := _names(value)) != [value]:
+        case Compare("uri" | "path" as name, "=" | "!=" as op, value) if (names := stored_names(value)) != [value]:
             return In(name, tuple(names), op == "!=")
         case In("uri" | "path", values):
-            return replace(tree, values=tuple(dict.fromkeys(name for value in values for name in _names(value))))
+            return replace(tree, values=tuple(dict.fromkeys(name for value in values for name in stored_names(value))))
         case Under(folder) if len(folders := _spellings(folder)) > 1:
             return Or(tuple(map(Under, folders)))
     return tree
 
 
-def _names(value: Value) -> list[Value]:
-    """Return what a uri or path of a filter may be stored as: its spellings, each with the absolute path of a file."""
+def stored_names(value: Value) -> list[Value]:
+    """Return what a uri or path of a filter may be stored as: its spellings, each with the absolute path of a file or
+    of a folder, which may be a mailbox."""
     if not isinstance(value, str):
         return [value]
     names = _spellings(value)
-    paths = (os.path.abspath(name) for name in names if os.path.isfile(name))  # noqa: PTH100, PTH113
+    paths = (os.path.abspath(name) for name in names if os.path.exists(name))  # noqa: PTH100, PTH110
     return list(dict.fromkeys([*names, *paths]))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from indexer.errors import BadInput
-from likewise.shell.arguments.options import IndexCommand, complete_path, json_option, resolve_uri
+from likewise.shell.arguments.options import IndexCommand, complete_path, json_option, resolve_uri, stored_names
 from likewise.shell.terminal.output import say, say_json, shown, warn
 
 if TYPE_CHECKING:
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 def show(path: str, uri: str, page: int | None, png: Path | None, mark: str | None, as_json: bool) -> None:
     """Print the document URI of INDEX as it is stored, or draw a page of its PDF.
 
-    The end of a path is enough, where only one document has it. A page is drawn from the file, if it is still as it
-    was indexed; the passage of --mark, and its sentence nearest to the question, are marked in it.
+    The path of a table or a mailbox prints its documents in order; with --json, one per line. The end of the path of a
+    document is enough, where only one has it. A page is drawn from the file, if it is still as it was indexed; the
+    passage of --mark, and its sentence nearest to the question, are marked in it.
 
     \b
     likewise show papers.index notes/bread.txt
@@ -40,19 +41,21 @@ def show(path: str, uri: str, page: int | None, png: Path | None, mark: str | No
     if (page is None) != (png is None) or (mark is not None and page is None):
         raise BadInput("--page, --png and --mark belong together: give --page N --png FILE, and --mark if you like")
     with Searcher(path) as searcher:
-        uri = resolve_uri(searcher, path, uri)
+        stored = resolve_uri(searcher, path, uri)
         if page is not None and png is not None:
-            _draw(searcher, uri, page, png, mark)
+            _draw(searcher, stored, page, png, mark)
             return
-        document = searcher.get(uri)
-    if as_json:
-        say_json(asdict(document))
-        return
-    members = [("title", document.title), ("format", document.format), ("modified", document.modified)]
-    for name, value in (*members, *document.metadata.items()):
-        if value not in (None, ""):
-            say(f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
-    say(f"\n{document.text}", tabs=True)
+        several = [] if stored in searcher else searcher.uris({"path": {"in": stored_names(uri)}})
+        for document in map(searcher.get, several or [stored]):
+            if as_json:
+                say_json(asdict(document))
+                continue
+            members = [("title", document.title), ("format", document.format), ("modified", document.modified)]
+            members = [("uri", shown(document.uri)), *members] if several else members
+            for name, value in (*members, *document.metadata.items()):
+                if value not in (None, ""):
+                    say(f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
+            say(f"\n{document.text}" + "\n" * bool(several), tabs=True)
 
 
 def _draw(searcher: Searcher, uri: str, page: int, png: Path, question: str | None) -> None:

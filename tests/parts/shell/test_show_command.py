@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,3 +25,31 @@ def test_title_fields_and_text_are_printed(likewise: Callable[..., Any], topics:
 
 def test_a_misspelt_uri_is_refused(likewise: Callable[..., Any], topics: Path) -> None:
     likewise("show", topics, "mooon").failed(2, "mooon")
+
+
+def test_a_table_and_a_mailbox_are_printed_as_their_documents(likewise: Callable[..., Any], tmp_path: Path) -> None:
+    table, box = tmp_path / "shop" / "lamps.csv", tmp_path / "shop" / "Inbox"
+    table.parent.mkdir()
+    table.write_text("id,text,price\nx9,A brass lamp,40\nx2,A paper lamp,12\n")
+    mail = "From a@example.org Wed May  1 10:00:00 2024\nFrom: a@example.org\nMessage-ID: <{}>\nSubject: S\n\n{}\n\n"
+    box.write_text(mail.format("m1", "Ships sail.") + mail.format("m2", "Trains run."))
+    likewise("index", tmp_path / "x.index", table.parent)
+    said = likewise("show", tmp_path / "x.index", table)
+    modified = said.out.splitlines()[2]
+    assert modified.startswith("modified: ")
+    assert said.out.split("\n\n") == [
+        f"uri: x9\nformat: csv\n{modified}\nprice: 40",
+        "A brass lamp",
+        f"uri: x2\nformat: csv\n{modified}\nprice: 12",
+        "A paper lamp",
+        "",
+    ]
+    rows = likewise("show", tmp_path / "x.index", table, "--json").out.splitlines()
+    assert [json.loads(row)["uri"] for row in rows] == ["x9", "x2"]
+    mails = [json.loads(row) for row in likewise("show", tmp_path / "x.index", box, "--json").out.splitlines()]
+    assert [each["uri"] for each in mails] == [f"{box}#m1", f"{box}#m2"]
+    assert "Trains run." in mails[1]["text"]
+    assert "A paper lamp" in likewise("show", tmp_path / "x.index", "x2").out
+    likewise("show", tmp_path / "x.index", table.parent).failed(2, "has no document")
+    likewise("show", tmp_path / "x.index", 'a "b" \\').failed(2, "has no document")
+    likewise("show", tmp_path / "x.index", "\udcff").failed(2)
