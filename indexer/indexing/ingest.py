@@ -528,7 +528,8 @@ class Run:
         seen.files.add(entry.file)
         if not entry.opened:
             assert entry.state != "read"
-            seen.add(entry.file, entry.state, entry.reason)
+            seen.known_failures.add(entry.uri)
+            seen.add(entry.file, entry.uri, entry.state, entry.reason)
             seen.counts["duplicates"] += entry.reason.code is Code.DUPLICATE
             seen.unopened.add(entry.file)
             return None
