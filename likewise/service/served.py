@@ -142,6 +142,16 @@ class ServedIndex:
             "more_fields": len(info.fields) - len(listed),
         }
 
+    def info(self) -> Info:
+        """Return the state of the index in numbers, with the fields that `describe` lists; `details` counts others."""
+        info = self.searcher.info()
+        listed = self._listed_fields(info)
+        if not (more := len(info.fields) - len(listed)):
+            return info
+        fields = {name: info.fields[name] for name in listed}
+        dates = tuple(name for name in info.dates if name in fields)
+        return replace(info, fields=fields, dates=dates, details={**info.details, "more_fields": more})
+
     def fields(self) -> dict[str, Any]:
         """Return each field with its types, frequent values and range, as `GET /v1/indexes/{name}/fields` lists them.
 

@@ -375,7 +375,7 @@ class Service:
     @operation("indexes", f"GET {_INDEX}/info", Info)
     async def get_info(self, request: Request) -> Response:
         """Return the state of an index in numbers."""
-        return JSONResponse(await self._ask(request, lambda served: asdict(served.searcher.info())))
+        return JSONResponse(await self._ask(request, lambda served: asdict(served.info())))
 
     @operation("page", f"GET {_INDEX}/fields")
     async def list_fields(self, request: Request) -> Response:

@@ -655,6 +655,8 @@ def test_a_document_with_very_many_fields_is_refused_and_few_fields_are_listed(
     assert answered["more_fields"] == 803
     described = writer.get("/v1/indexes").json()["indexes"][0]
     assert (list(described["fields"]), described["more_fields"]) == (names, 803)
+    info = writer.get("/v1/indexes/papers/info").json()
+    assert (sorted(info["fields"]), info["details"]["more_fields"]) == (sorted(names), 803)
 
 
 def test_words_answer_a_hybrid_question_whose_model_fails(
