@@ -6,11 +6,12 @@ a library (endless loops, memory, crashes, prints) stays in this process. The pr
 connection or ends.
 """
 
-# ruff: noqa: PTH123
+# ruff: noqa: PTH117, PTH123
 from __future__ import annotations
 
 import json
 import logging
+import os
 import signal
 import sys
 import warnings
@@ -85,11 +86,15 @@ def call_reader(name: str, source: str | bytes) -> Content:
             raise Skip(Code.NO_READER(name, to_install()))
         content: Content = reader(source)
         if not isinstance(content, Content):
-            raise TypeError(f"its reader returns {type(content).__name__}, not Content")
+            raise Unreadable(Code.READER_FAILED(name, f"its reader returns {type(content).__name__}, not Content"))
     except (Skip, Unreadable, MemoryError):
         raise
     except Exception as error:
         problem = " ".join(f"{type(error).__name__}: {error}".split())
+        if isinstance(source, str) and os.path.isabs(source):  # an attachment is in a temporary file
+            problem = problem.replace(source, "the file")
+        if isinstance(error, LookupError | TypeError | AttributeError):  # a name in the code of a reader says nothing
+            problem = "something in it is missing, or not as its format asks"
         raise Unreadable(Code.READER_FAILED(name, problem[:200])) from error
     return content
 

@@ -25,16 +25,20 @@ def read(path: str) -> Content:
     """Read a file. Its first top heading is the title, and sections begin at headings, as in Markdown."""
     with open(path, "rb") as file:
         notebook = json.load(file)
-    sheets = notebook.get("worksheets") or [notebook]  # version 3 had sheets
-    language = notebook.get("metadata", {}).get("language_info", {}).get("name", "")
-    assembly, unread = Assembly(), list[Reason]()
-    for cell in (cell for sheet in sheets for cell in sheet["cells"]):
-        if cell["cell_type"] == "code":
-            assembly.add(_code_block(cell.get("source", cell.get("input", "")), language))
-            for printed in _printed(cell.get("outputs", ()), unread):
-                assembly.add(printed)
-        else:
-            assembly.add("".join(cell["source"]))
+    assembly, unread, place = Assembly(), list[Reason](), "its list of cells"
+    try:
+        sheets = notebook.get("worksheets") or [notebook]  # version 3 had sheets
+        language = notebook.get("metadata", {}).get("language_info", {}).get("name", "")
+        for number, cell in enumerate((cell for sheet in sheets for cell in sheet["cells"]), 1):
+            place = f"cell {number}"
+            if cell["cell_type"] == "code":
+                assembly.add(_code_block(cell.get("source", cell.get("input", "")), language))
+                for printed in _printed(cell.get("outputs", ()), unread):
+                    assembly.add(printed)
+            else:
+                assembly.add("".join(cell["source"]))
+    except (LookupError, TypeError, AttributeError) as error:
+        raise Unreadable(Code.READER_FAILED("ipynb", f"{place} is not as the format asks")) from error
     content = markdown.read(assembly.content().text)
     return replace(content, unread=(*content.unread, *unread))
 

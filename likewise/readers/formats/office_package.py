@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import zipfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from posixpath import dirname, normpath, split
@@ -108,7 +109,7 @@ class OfficePackage:
         """
         root = self.xml(self.main)
         if root is None:
-            raise Unreadable(Code.WRONG_XML(self._damaged[self.main]))
+            raise Unreadable(Code.WRONG_XML(f"{self.main}: {self._damaged[self.main]}"))
         if local_name(root) != name:
             raise Unreadable(wrong(local_name(root)))
         return root
@@ -216,7 +217,9 @@ class OfficePackage:
             root = xml.parse(data)
         except etree.XMLSyntaxError as error:
             self.note_damage(part, error.msg)
-            root = xml.parse(data, recover=True)
+            root = None
+            with suppress(etree.XMLSyntaxError):  # there is nothing in it to recover
+                root = xml.parse(data, recover=True)
         if root is None:
             return None
         if any(_STRICT.match(uri.encode()) for uri in root.nsmap.values()):

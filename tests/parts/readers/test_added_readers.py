@@ -98,7 +98,7 @@ def test_a_reader_of_a_package_refuses_files_with_a_reason(cards: None, tmp_path
     assert entry.state == "failed"
     assert entry.reason.text().startswith("damaged, or no card file (ValueError: ")
     entry = one(collect, tmp_path / "a.card", "nothing\n")
-    assert entry.reason.text() == "damaged, or no card file (TypeError: its reader returns str, not Content)"
+    assert entry.reason.text() == "damaged, or no card file (its reader returns str, not Content)"
 
 
 def test_a_file_that_was_read_as_plain_text_is_read_again_by_a_new_package(

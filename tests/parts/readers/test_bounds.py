@@ -186,7 +186,11 @@ def test_a_text_is_not_assembled_beyond_the_limit(monkeypatch: pytest.MonkeyPatc
             "reading it takes more than 2 GiB of memory: split it, or save it as plain text",
             marks=needs_memory_limit,
         ),
-        ("raise KeyError('two\\nlines')", "damaged, or no pdf file (KeyError: 'two\\nlines')"),
+        ("raise OSError(f'{path} is bad')", "damaged, or no pdf file (OSError: the file is bad)"),
+        (
+            "raise KeyError('two\\nlines')",
+            "damaged, or no pdf file (something in it is missing, or not as its format asks)",
+        ),
         (
             "def f(): f()\n    f()",
             "damaged, or no pdf file (RecursionError: maximum recursion depth exceeded)",

@@ -36,3 +36,6 @@ def test_an_empty_canvas_is_skipped_and_a_broken_one_fails(tmp_path: Path, colle
     first, second = collect(tmp_path)
     assert (first.state, first.reason) == ("skipped", Code.NO_TEXT())
     assert (second.state, second.reason.code) == ("failed", Code.READER_FAILED)
+    (tmp_path / "c.canvas").write_text('{"nodes": [{"y": "low"}, {"y": 1}]}')
+    (entry,) = collect(tmp_path / "c.canvas")
+    assert entry.reason.text() == "damaged, or no canvas file (its nodes or edges are not as the format asks)"

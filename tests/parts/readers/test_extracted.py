@@ -412,6 +412,10 @@ def test_notebook_of_an_old_version_or_damaged(tmp_path: Path, collect: Collect)
     (entry,) = collect(tmp_path / "cut.ipynb")
     assert entry.state == "failed"
     assert "JSONDecodeError" in entry.reason.text()
+    for content, place in (("[]", "its list of cells"), ("{}", "its list of cells"), ('{"cells": [{}]}', "cell 1")):
+        (tmp_path / "other.ipynb").write_text(content)
+        (entry,) = collect(tmp_path / "other.ipynb")
+        assert entry.reason.text() == f"damaged, or no ipynb file ({place} is not as the format asks)"
     (entry,) = collect(notebook(tmp_path / "empty.ipynb"))
     assert (entry.state, entry.reason.text()) == ("skipped", "holds no text")
 

@@ -135,11 +135,12 @@ def test_a_strict_document(tmp_path: Path) -> None:
     assert docx.read(str(wide)).text == "Strict words."
 
 
-def test_a_damaged_or_missing_part_costs_that_part(tmp_path: Path) -> None:
+@pytest.mark.parametrize("broken", ["no xml", "", " "])
+def test_a_damaged_or_missing_part_costs_that_part(tmp_path: Path, broken: str) -> None:
     related = {"r1": ("footnotes", "f.xml"), "r2": ("comments", "c.xml"), "r3": ("image", "../NULL")}
     related["r4"] = ("subDocument", "file:///chapter2.docx")
     comments = f"<w:comments {NAMESPACES}><w:comment>{paragraph('Kept.')}</w:comment><w:comment>"
-    path = word(tmp_path, paragraph("Body."), related, {"word/f.xml": "no xml", "word/c.xml": comments})
+    path = word(tmp_path, paragraph("Body."), related, {"word/f.xml": broken, "word/c.xml": comments})
     content = docx.read(path)
     assert content.text == "Body.\n\nKept."
     damaged, cut_off, missing = content.unread
