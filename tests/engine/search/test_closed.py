@@ -24,6 +24,7 @@ GIVEN: dict[str, Any] = {
         "vector": [1.0],
         "destination": "copy.index",
         "where": None,
+        "texts": ["text"],
     },
 }
 """A value for each argument that a method needs."""
@@ -70,7 +71,7 @@ async def test_every_member_of_a_closed_object_is_refused(address: str, of: Any,
         if name == "lock":
             stack.enter_context(answer)
         elif of is AsyncSearcher:
-            await (anext(answer) if name == "documents" else answer)
+            await (anext(answer) if name in ("documents", "all_vectors") else answer)
     assert str(refused.value) == REFUSALS[of].format(address)
 
 
