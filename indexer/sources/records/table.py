@@ -99,8 +99,8 @@ def read_table(stream: BinaryIO, container: Container, delimiter: str | None) ->
     """Yield one entry per row, with one row in memory at a time.
 
     A column is integer, number or boolean if `MIN_OF_A_TYPE` of its cells are; the others stay text, and a note names
-    the first of them. Every other column is text, as dates in ISO form are. In a column of dates with dots, such as
-    31.12.2024, each date becomes ISO form. With dots the day is always first.
+    the first of them. Every other column is text. Dates are texts in ISO form, and in a column of dates with dots, such
+    as 31.12.2024, each date becomes ISO form. With dots the day is always first.
     A column of numbers in German form, such as 1.234,00, is of numbers where commas do not divide the cells. Beside
     such a column, one of 1.234 and the like is text, because its dots may be those of thousands. Beside a column of
     numbers with decimal points, one of 1,2 and the like is text, because such cells may be lists.
@@ -441,7 +441,9 @@ def _names_columns(names: Sequence[str], converters: Sequence[Converter | None])
 
     It is a record if it has numbers or dates, and no words, where the rows below have them (years may be names).
     """
-    above = [name for name, convert in zip(names, converters, strict=True) if name and convert not in {None, str}]
+    above = [
+        name for name, convert in zip(names, converters, strict=True) if name and convert not in {None, str, _iso_date}
+    ]
     values = [name for name in above if _is_value(name) and not _YEAR.fullmatch(name)]
     return not values or not all(map(_is_value, above))
 
@@ -460,7 +462,7 @@ def _column_types(
         kept.update(islice((name for name in ((named,) if named else usual) if name in header), 1))
     has_text = not set(text_names(options)).isdisjoint(header)
     german = [] if delimiter == "," else [_german_number, _thousands]
-    kinds: list[Converter] = [_integer, _number, *german, _boolean, _dotted_date]
+    kinds: list[Converter] = [_integer, _number, *german, _boolean, _dotted_date, _iso_date]
     typed = [column for column, name in enumerate(header) if name not in kept]
     counts: dict[int, Counter[tuple[Converter, ...]]] = {column: Counter() for column in typed}
     decimal, codes = set[int](), set[int]()
@@ -527,6 +529,14 @@ def _dotted_date(cell: str) -> str | None:
     return text
 
 
+def _iso_date(cell: str) -> str | None:
+    """Return a date in ISO form as it stands."""
+    try:
+        return cell if cell[4:5] == "-" and datetime.fromisoformat(cell) else None
+    except ValueError:
+        return None
+
+
 def _number(cell: str) -> float | None:
     cell = cell.strip()
     if not _NUMBER.fullmatch(cell) or (cell.lstrip("-").isdigit() and not _INTEGER.fullmatch(cell)):
@@ -551,5 +561,5 @@ def _boolean(cell: str) -> bool | None:
 _KIND_NAMES: Mapping[Converter | None, str] = {
     **dict.fromkeys((_integer, _number, _german_number), "a number"),
     _boolean: "true or false",
-    _dotted_date: "a date",
+    **dict.fromkeys((_dotted_date, _iso_date), "a date"),
 }

@@ -150,6 +150,16 @@ def test_a_column_has_the_type_of_nineteen_in_twenty_cells(
         assert text is None or read[0].text == text
 
 
+def test_a_text_in_a_column_of_dates_is_noted(tmp_path: Path, collect: Collect) -> None:
+    days = [f"2024-01-{1 + n % 28:02}{'T10:00' if n % 2 else ''}" for n in range(40)]
+    rows = "name,seen\n" + "".join(f"a,{day}\n" for day in [*days, "31 January"])
+    (tmp_path / "a.csv").write_text(rows)
+    entries = collect(tmp_path / "a.csv")
+    assert [entry.document and entry.document.metadata["seen"] for entry in entries] == [*days, "31 January"]
+    (note,) = (note for entry in entries for note in entry.notes)
+    assert note.text().startswith('line 42: "31 January" in column "seen" is not a date: it stays text, and filters ')
+
+
 def test_only_a_row_that_is_read_names_another_cell(tmp_path: Path, collect: Collect) -> None:
     rows = [f"a,{n}" for n in range(60)]
     rows[5], rows[9] = " ,x", "a,y"
