@@ -1,4 +1,4 @@
-"""`Client`: an index that `likewise serve` serves, with the methods, answers and errors of `Searcher`."""
+"""`Client`: an index that `likewise serve` serves, with the methods, answers and errors of `Searcher` and `Index`."""
 
 from __future__ import annotations
 

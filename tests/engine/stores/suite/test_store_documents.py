@@ -608,6 +608,8 @@ def test_iteration_reads_in_pages_and_is_not_disturbed(store: Store) -> None:
     began = store.iterate(parse("n = 0"))
     assert next(began).uri == "d0"
     assert len(list(began)) == 299
+    exported = [item.document for item in store.export(parse("n = 0"))]
+    assert exported == list(store.iterate(parse("n = 0")))
 
 
 def test_documents_after_an_id_are_in_the_order_of_addition(store: Store) -> None:
