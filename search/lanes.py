@@ -32,8 +32,8 @@ class Overloaded(LikewiseError):
 class Lane:
     """A bounded number of threads for one kind of work, with a queue before them. A call that is cancelled leaves it.
 
-    The service has a lane for searches, one for heavy work (embedding, reranking) and one for writing, so that none
-    waits for another.
+    The service has lanes for searches, filters that read values, probes, originals, pictures, heavy work (embedding,
+    reranking) and writing, so that none waits for another.
     """
 
     def __init__(
