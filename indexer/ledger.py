@@ -192,10 +192,10 @@ class Code(Enum):
     INSIDE_TOO_SLOW = "{} inside it took longer than {} seconds: the next run reads it again"
     FRONT_MATTER_BROKEN = "its front matter is not read, because it is not valid {} ({}): repair it"
     HIDDEN_WORDS = "without {} that the page hides, and that no heading or button of it opens"
-    HIDDEN_PARTS = "it hides {}: they are {}"
+    HIDDEN_PARTS = "it hides {}: {}"
     XFA_FORM = "its fields are not read, because it is an XFA form: print it into a new PDF"
     UNBROKEN_LEFT_OUT = "{} % of its text is stretches of over 2,000 characters without a space, which are not embedded"
-    MEMBERS_BESIDE = "{} beside its list of records is not read: make it a record, or a file of its own"
+    MEMBERS_BESIDE = "without {} beside its list of records: make each a record, or a file of its own"
     REPEATED_MEMBER = "an object in it has {} more than once, and the last value was read: remove the others"
     COLUMNS_NOT_SEARCHED = "{} beside its text is too long to be searched by words: name it with --text-field"
     CELL_OF_ANOTHER_TYPE = (
@@ -203,7 +203,7 @@ class Code(Enum):
     )
     NUL_LEFT_OUT = "its NUL characters are left out: no text has them"
     NUMBERS_WITHOUT_FORMATS = "numbers without their formats: save it as .xlsx to have them as they are shown"
-    FORMULAS_WITHOUT_VALUE = "{} without a stored value are not read: open it in a spreadsheet program, and save it"
+    FORMULAS_WITHOUT_VALUE = "without {} for which no value is stored: open it in a spreadsheet program, and save it"
     EARLIER_TEXT_KEPT = "the text of an earlier reading is kept"
     """Reading it failed, and its document stays as it was."""
 

@@ -202,7 +202,7 @@ SENTENCES: list[tuple[Reason, str]] = [
         Code.HIDDEN_WORDS("1,200 words"),
         "without 1,200 words that the page hides, and that no heading or button of it opens",
     ),
-    (Code.HIDDEN_PARTS("2 slides (3, 5)", "read too"), "it hides 2 slides (3, 5): they are read too"),
+    (Code.HIDDEN_PARTS("2 slides (3, 5)", "read too"), "it hides 2 slides (3, 5): read too"),
     (Code.XFA_FORM(), "its fields are not read, because it is an XFA form: print it into a new PDF"),
     (
         Code.UNBROKEN_LEFT_OUT("40"),
@@ -210,7 +210,7 @@ SENTENCES: list[tuple[Reason, str]] = [
     ),
     (
         Code.MEMBERS_BESIDE("x"),
-        "x beside its list of records is not read: make it a record, or a file of its own",
+        "without x beside its list of records: make each a record, or a file of its own",
     ),
     (
         Code.REPEATED_MEMBER('"year"'),
@@ -227,7 +227,7 @@ SENTENCES: list[tuple[Reason, str]] = [
     ),
     (
         Code.FORMULAS_WITHOUT_VALUE("2 formulas"),
-        "2 formulas without a stored value are not read: open it in a spreadsheet program, and save it",
+        "without 2 formulas for which no value is stored: open it in a spreadsheet program, and save it",
     ),
     (Code.EARLIER_TEXT_KEPT(), "the text of an earlier reading is kept"),
 ]

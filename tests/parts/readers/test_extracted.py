@@ -237,8 +237,8 @@ def test_formulas_that_no_program_has_computed_are_noted(tmp_path: Path, collect
     (entry,) = collect(path)
     assert entry.document is not None
     assert entry.document.text == "total\t\t\t7"
-    said = "are not read: open it in a spreadsheet program, and save it"
-    assert [note.text() for note in entry.notes] == [f"2 formulas without a stored value {said}"]
+    said = "for which no value is stored: open it in a spreadsheet program, and save it"
+    assert [note.text() for note in entry.notes] == [f"without 2 formulas {said}"]
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     sheet = members["xl/worksheets/sheet1.xml"]
@@ -248,7 +248,7 @@ def test_formulas_that_no_program_has_computed_are_noted(tmp_path: Path, collect
         for name, data in members.items():
             archive.writestr(name, data)
     (entry,) = collect(path)
-    assert [note.text() for note in entry.notes] == [f"1 formula without a stored value {said}"]
+    assert [note.text() for note in entry.notes] == [f"without 1 formula {said}"]
 
 
 def with_sheet(path: Path, sheet: str) -> Path:

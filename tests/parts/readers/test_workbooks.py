@@ -220,7 +220,7 @@ def test_what_is_hidden_is_read_and_noted(tmp_path: Path, collect: Collect) -> N
 
     columns = '<cols><col min="2" max="16384" hidden="true"/><col min="1" max="x" hidden="1"/></cols>'
     path = write(tmp_path / "a.xlsx", rows(columns))
-    note = "it hides {}: they are read too"
+    note = "it hides {}: read too"
     assert read(collect, path) == ("Stock\na\tb\nc\td", [note.format("3 cells")])
     sheet = '<sheet name="Lists" state="veryHidden" r:id="r0"/>'
     book = f'<workbook xmlns="{MAIN}" xmlns:r="{OFFICE}"><sheets>{sheet}</sheets></workbook>'
