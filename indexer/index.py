@@ -24,16 +24,7 @@ from indexer.encoders.machine.hardware import Precision
 from indexer.errors import BadInput, Closed, ModelError, RecipeMismatch, UnknownUri, refuse_pickle
 from indexer.exchange import Embedded
 from indexer.filters.mapping import Filter, filter_tree
-from indexer.indexing.batches import (
-    Spans,
-    Vectors,
-    batches,
-    read_documents,
-    windowed,
-    with_embedded,
-    with_own_vectors,
-    without_vectors,
-)
+from indexer.indexing.batches import Spans, Vectors, batches, read_documents, windowed, with_embedded, with_own_vectors
 from indexer.indexing.compiler import Compiler
 from indexer.indexing.context import Context
 from indexer.indexing.core import IndexCore
@@ -243,7 +234,7 @@ class Index:
             BadInput: a document cannot be stored, or the index holds vectors of your own, which nothing here can embed.
         """
         self._core.require_model()
-        incoming, _ = without_vectors(documents)
+        incoming, _ = read_documents(documents, None, None, 0)
         changed: list[Document] = []
         for batch in batches(incoming, lambda: BATCH_CHARACTERS):
             changed += [item.document for item in self._core.compare(batch)[0] if item.action == "embed"]
