@@ -1606,6 +1606,7 @@ def test_nothing_hinders_people_with_disabilities(open_tab: Callable[..., Tab], 
     red = int(re.findall(r"\d+", paper)[0])
     assert (red > 200) == (scheme == "light")
     tab.page.locator("#index").select_option("All")
+    expect(tab.page.locator("#hits .index").first).to_be_visible()  # until then the hits are dimmed
     check("all indexes")
     tab.ask("the moon and number 3")
     expect(tab.page.locator("#hits .index").first).to_be_visible()

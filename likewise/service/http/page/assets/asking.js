@@ -28,14 +28,13 @@ export const asTable = (hit, rows) => ({ ...hit, title: lastPart(hit.path), rows
 export function bodyOf(state) {
   const kind = kindOf(state);
   const body = { k: state.k };
-  const { like } = state;
   if (kind === "list") body.sort = state.sort;
   else {
     if (state.q.trim()) body.query = state.q.trim();
-    Object.assign(body, { literal: state.literal, fields: SHOWN, fold: true }, like.length && { like });
+    Object.assign(body, { literal: state.literal, fields: SHOWN, fold: true }, state.like.length && { like: state.like });
     // Examples are vectors: with them, words alone cannot rank, and without a question meaning alone does.
     const ofExamples = state.q.trim() ? state.mode.replace("words", "hybrid") : "dense";
-    const mode = like.length ? ofExamples : state.mode;
+    const mode = state.like.length ? ofExamples : state.mode;
     if (mode) body.mode = mode;
   }
   const where = filterOf(state);

@@ -92,10 +92,13 @@ function drawHit(hit, rank, hits, values, actions, opened) {
       why));
 }
 
+/** Return where the text of a hit begins that is not shown above it. */
+const startOf = ({ text, shown }) => offsetsOf(text)(shown[0][0]);
+
 /** Draw the part of a passage that fits the question best. */
 function drawPassage(into, hit) {
   const convert = offsetsOf(hit.text);
-  const from = convert(hit.shown[0][0]); // what is left out before it is shown above
+  const from = startOf(hit);
   const text = hit.text.slice(from);
   const local = (part) => ({ start: convert(part.start - hit.start) - from, end: convert(part.end - hit.start) - from });
   const hidden = hit.shown.slice(1).map(([start], at) => local({ start: hit.start + hit.shown[at][1], end: hit.start + start }));
@@ -119,7 +122,9 @@ function valuesOf(hits, order) {
   for (const pair of every.flatMap((values) => [...new Set(values.map((value) => JSON.stringify(value)))])) many.set(pair, (many.get(pair) ?? 0) + 1);
   const place = (name) => (order.indexOf(name) + order.length + 1) % (order.length + 1);
   const isLong = (value) => String(value).length > LONG_VALUE;
-  const isSaid = ([name, value], { title, text }) => value === title || value === "(anonymous)" || `\n${text}`.includes(`\n${name.replace(/^metadata\./, "")}: `);
+  const plain = (text) => text.toLowerCase().replaceAll("-", "_");
+  const isSaid = ([name, value], hit) => value === hit.title || value === "(anonymous)"
+    || plain(`\n${hit.text.slice(startOf(hit))}`).includes(`\n${plain(name.replace(/^metadata\./, ""))}: `);
   return every.map((values, at) => values.filter((value) => !isMeasure(value[0]) && !isSaid(value, hits[at]) && (hits.length < 3 || many.get(JSON.stringify(value)) < hits.length))
     .sort((one, other) => place(one[0]) - place(other[0]) || isLong(one[1]) - isLong(other[1])).slice(0, SHOWN_VALUES));
 }

@@ -47,6 +47,7 @@ export class MapView {
     if (index !== this.#index) await this.#load(index, state.at_map);
     if (this.#index === index && this.picture.count) {
       await Promise.all([this.#filter(index, filter), this.#ask(index, asked, state.at_map)]);
+      this.actions.answered(this.#answer);
       const { matching } = this.picture;
       if (matching && this.#isFitting) this.picture.showAll(Array.from(matching.keys()).filter((point) => matching[point]).map((point) => placeOf(this.picture, point)));
       this.#isFitting = false;
@@ -135,10 +136,7 @@ export class MapView {
   /** Light the hits of a question, and show the part of the map with them. */
   async #ask(index, body, view) {
     const asked = JSON.stringify(body);
-    if (asked === this.#asked) {
-      this.actions.answered(this.#answer);
-      return;
-    }
+    if (asked === this.#asked) return;
     const isFirst = !this.#asked && view;
     this.#asked = asked;
     this.#request?.abort();
@@ -150,7 +148,7 @@ export class MapView {
     const { signal } = this.#request;
     try {
       const answer = await search(index, { ...body, k: HITS, explain: false, passages: false, fields: ["uri", "why", "family_size"] }, signal);
-      this.actions.answered(this.#answer = answer);
+      this.#answer = answer;
       const placed = await nameDocuments(index, { uris: answer.hits.map((hit) => hit.uri) }, signal);
       const points = new Map(placed.map((each) => [each.uri, each]));
       const hits = answer.hits.map((hit) => ({ point: null, ...points.get(hit.uri), isWeak: hit.why.weak && answer.answered !== false }))

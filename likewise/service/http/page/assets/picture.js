@@ -123,8 +123,8 @@ export class Picture {
   }
 
   positionOf(x, y) {
-    const [sx, sy] = this.#scales();
-    return [this.canvas.clientWidth / 2 + (x - this.center[0]) * sx, this.canvas.clientHeight / 2 - (y - this.center[1]) * sy];
+    const [left, top, sx, sy] = this.#projection();
+    return [left + x * sx, top - y * sy];
   }
 
   /** Return px = left + x * sx and py = top - y * sy of a place. Asking the canvas for its size at every point is slow. */
