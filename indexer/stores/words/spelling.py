@@ -12,6 +12,9 @@ _WORD = re.compile(r"[^\W\d_]{5,}")
 
 _AFTER_A_WORD = re.compile(r"(?<=[\w,]\s)[^\W\d_]{5,}")
 
+_READ_PASSAGES = 3
+"""Passages in which the spelling of a word is read: in the first, the word may only begin sentences."""
+
 _MAX_WORDS = 16
 """Maximum words of a question that is corrected. A longer one is a text that was pasted, and each word takes time."""
 
@@ -35,8 +38,8 @@ def corrected(question: str, words: Words, text_of: Callable[[int], str]) -> str
             return match[0]
         spelled: list[str] = []
         for near in words.passages.near_terms(terms[0]):
-            for id_ in words.passages.search({near: ""}, 1).ids.tolist():
-                spelled += [word for word in _spellings(text_of(id_)) if near in words.analysis.terms(word)]
+            texts = map(text_of, words.passages.search({near: ""}, _READ_PASSAGES).ids.tolist())
+            spelled += [word for word in _spellings(". ".join(texts)) if near in words.analysis.terms(word)]
         if spelled:
             from rapidfuzz.distance import OSA  # here, because importing it takes 20 ms, and few questions need it
 
