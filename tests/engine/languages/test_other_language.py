@@ -70,7 +70,7 @@ def test_names_alone_rank_and_are_marked(make_index: Callable[[str], Searcher]) 
 def test_questions_in_the_language_of_the_texts_keep_their_words(make_index: Callable[[str], Searcher]) -> None:
     searcher = make_index("multilingual-e5-small")
     hits = searcher.search("panters defence points", mode="hybrid")
-    assert hits.did_you_mean == "panthers defense points"
+    assert hits.did_you_mean == "Panthers defense points"
     assert [word["text"] for word in (hits[0].why or {})["words"]] == ["points"]
 
 
