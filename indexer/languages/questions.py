@@ -38,10 +38,12 @@ def unread_question_note(recipe: Recipe | None, question: str, mode: str) -> str
 
     seems = f"this question seems to be {language}, and {published_name(recipe)} reads English alone"
     model = f"{MULTILINGUAL_MODEL} is a model that reads it"
-    migrate = f"likewise migrate INDEX --model {MULTILINGUAL_MODEL}"
     if mode == "hybrid":
-        return Message(f"{seems}: {model}", f" ({migrate})")
-    return Message(f'{seems}: the mode "hybrid" compares its words too, and {model}', f" (--mode hybrid; {migrate})")
+        return Message(f"{seems}: {model}", f" (likewise migrate INDEX --model {MULTILINGUAL_MODEL})")
+    return Message(
+        f'{seems}: the mode "hybrid" compares its words too, and {model}',
+        f" (--mode hybrid; likewise migrate INDEX --model {MULTILINGUAL_MODEL})",
+    )
 
 
 def other_language(question: str) -> str | None:
