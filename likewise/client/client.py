@@ -24,7 +24,7 @@ from search.hits.hits import Hit, Hits
 from search.hits.rerank import rerank
 from search.query.query import SENT_MEMBERS, Query, as_query
 
-_TIMEOUT_S = 60.0
+_TIMEOUT = httpx.Timeout(60.0)
 """Seconds to wait for each part of an answer. The service itself ends a question after 20."""
 _KEEP_ALIVE_S = 2.0
 """Seconds for which an idle connection is used again. Services close idle connections after 5 seconds."""
@@ -35,7 +35,7 @@ _MAX_BATCH_BYTES = 900_000
 service, with room for the other members. Documents are sent in requests of as many bytes, and embedded in seconds."""
 _MAX_DOCUMENTS_BYTES = 16_000_000
 """Maximum bytes of a request that writes: the limit of the service, with some room."""
-_WRITE_TIMEOUT_S = 1800.0
+_WRITE_TIMEOUT = httpx.Timeout(60.0, read=1800.0)
 """Seconds to wait until documents are embedded and stored."""
 
 _BY_SLUG: Mapping[str, type[LikewiseError]] = {
@@ -81,7 +81,7 @@ class Client(Asker):
             raise BadInput(f"{url!r} is not the address of a service: give one such as http://localhost:8765")
         headers = [] if token is None else [(b"Authorization", f"Bearer {token.strip()}".encode())]
         limits = httpx.Limits(keepalive_expiry=_KEEP_ALIVE_S)
-        self._http = httpx.Client(base_url=self._url, headers=headers, timeout=_TIMEOUT_S, limits=limits)
+        self._http = httpx.Client(base_url=self._url, headers=headers, timeout=_TIMEOUT, limits=limits)
 
     def close(self) -> None:
         self._http.close()
@@ -231,7 +231,7 @@ class Client(Asker):
         if len(content) > _MAX_DOCUMENTS_BYTES:
             size = f"the request has {len(content):,} bytes, and {_MAX_DOCUMENTS_BYTES:,} is the limit"
             raise BadInput(f"{self._url}: {size}: send less, or change the index on its own machine")
-        return self._send(method, f"{self._path()}/documents", _WRITE_TIMEOUT_S, content=content)
+        return self._send(method, f"{self._path()}/documents", content=content, timeout=_WRITE_TIMEOUT)
 
     def _known(self, uri: str) -> str:
         if not uri or not is_uri(uri):
@@ -253,7 +253,7 @@ class Client(Asker):
             (self._index,) = names
         return f"/v1/indexes/{quote(self._index, safe='')}"
 
-    def _send(self, method: str, path: str, seconds: float = _TIMEOUT_S, **content: Any) -> Any:
+    def _send(self, method: str, path: str, **content: Any) -> Any:
         """Return the answer to a request as JSON.
 
         Raises:
@@ -264,12 +264,14 @@ class Client(Asker):
         if self._http.is_closed:
             raise BadInput(f"{self._url}: this Client is closed: make another")
         try:
-            response = self._http.request(method, path, timeout=httpx.Timeout(_TIMEOUT_S, read=seconds), **content)
+            response = self._http.request(method, path, **content)
         except httpx.InvalidURL as error:
             raise BadInput(f"{self._url}: the filter or the uri is too long for an address: ask in parts") from error
         except httpx.TimeoutException as error:
-            message = f"{self._url}: did not answer within {seconds:g} seconds: ask again later"
-            raise IndexUnavailable(message) from error
+            seconds = content.get("timeout", _TIMEOUT).read
+            raise IndexUnavailable(
+                f"{self._url}: did not answer within {seconds:g} seconds: ask again later"
+            ) from error
         except httpx.TransportError as error:
             raise IndexUnavailable(
                 f"{self._url}: the service cannot be reached ({error}): start it, or check its address"
