@@ -268,10 +268,8 @@ class Client(Asker):
         except httpx.InvalidURL as error:
             raise BadInput(f"{self._url}: the filter or the uri is too long for an address: ask in parts") from error
         except httpx.TimeoutException as error:
-            seconds = content.get("timeout", _TIMEOUT).read
-            raise IndexUnavailable(
-                f"{self._url}: did not answer within {seconds:g} seconds: ask again later"
-            ) from error
+            waited = f"did not answer within {content.get('timeout', _TIMEOUT).read:g} seconds"
+            raise IndexUnavailable(f"{self._url}: {waited}: ask again later") from error
         except httpx.TransportError as error:
             raise IndexUnavailable(
                 f"{self._url}: the service cannot be reached ({error}): start it, or check its address"
