@@ -77,7 +77,7 @@ class _Batch:
     stamps: dict[str, Stamp] = field(default_factory=dict)
     removed: list[str] = field(default_factory=list)
     characters: int = 0
-    began: float = field(default_factory=time.monotonic)
+    began: float = 0.0  # when its first document was read
 
     def split(self, characters: int) -> _Batch:
         """Return a batch of the first documents, which together reach a number of characters, with all rows. This batch
@@ -554,6 +554,8 @@ class Run:
             seen.states["skipped"] += 1
             batch.rows.append(self._commits.row(earlier[2], "skipped", Code.DUPLICATE()))
         seen.counts["nameless"] += entry.uri.startswith(f"{STDIN}:") and entry.uri[2:].isdecimal()
+        if not batch.documents:
+            batch.began = time.monotonic()
         batch.documents[entry.uri] = (entry.document, embedded, entry, seen.listed[1] - entry.left)
         batch.characters += _size(entry.document)
         return entry.document
