@@ -91,9 +91,9 @@ class Names:
             columns += [position[term] for term in known]
             counts += [phrases[term] for term in known]
             ends.append(len(columns))
-        shape = len(ends) - 1, len(self._terms)
-        counted = csr_array((np.array(counts, np.float32), np.array(columns, np.int32), np.array(ends)), shape)
-        self._has, self._about = (counted > 0).astype(np.float32), (counted > 1).astype(np.float32)
+        shape, cells, stops = (len(ends) - 1, len(self._terms)), np.array(columns, np.int32), np.array(ends)
+        self._has = csr_array((np.ones(len(cells), np.float32), cells, stops), shape)
+        self._about = csr_array(((np.array(counts) > 1.0).astype(np.float32), cells, stops), shape)
         # In a script without spaces, a stem is one character, and two of them count as one word.
         words = [len(term) if len(term[0]) > 1 else len(term) / 2 for term in self._terms]
         self._quality = np.interp(words, (1, 2, 3), _LENGTH_WEIGHTS)
