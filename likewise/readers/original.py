@@ -201,16 +201,16 @@ class Original:
                 marked = [(first - section.start, max(first, last) - section.start) for first, last in cut]
         key = self.file, self.stamp, number
         tried, reason = _undrawn.get(key, (-UNDRAWN_SECONDS, ""))
-        if time.monotonic() > tried + UNDRAWN_SECONDS:
-            try:
-                picture, reason = _draw_page(self.read(), number, text, marked), ""
-            except Unreadable as error:
-                if len(_undrawn) >= MAX_UNDRAWN:
-                    _undrawn.clear()
-                reason = f"{self.document.uri}: page {number} cannot be drawn: {error}"
-                _undrawn[key] = time.monotonic(), reason
-        if reason:
+        if time.monotonic() <= tried + UNDRAWN_SECONDS:
             raise BadInput(reason)
+        try:
+            picture = _draw_page(self.read(), number, text, marked)
+        except Unreadable as error:
+            if len(_undrawn) >= MAX_UNDRAWN:
+                _undrawn.clear()
+            reason = f"{self.document.uri}: page {number} cannot be drawn: {error}"
+            _undrawn[key] = time.monotonic(), reason
+            raise BadInput(reason) from error
         if not picture.png:
             held = count_of(picture.pages, "page")
             raise NoOriginal(f"{self.document.uri}: there is no page {number}: it has {held}")
