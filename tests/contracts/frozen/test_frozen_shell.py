@@ -100,7 +100,7 @@ def copy(world: Path, tmp_path: Path) -> Path:
 def test_index_again_reads_no_file_and_changes_nothing(world: Path, copy: Path, shell: Shell) -> None:
     for options in ([], ["--rehash"]):
         ended = shell("index", copy, world / "notes", world / "records.jsonl", "--json", *options)
-        assert (ended.code, counts(ended)) == (1, dict(zip(COUNTS, (10, 0, 8, 0, 1, 1, 0, 0, 0), strict=True)))
+        assert (ended.code, counts(ended)) == (0, dict(zip(COUNTS, (10, 0, 8, 0, 1, 1, 0, 0, 0), strict=True)))
     assert shell("index", copy, world / "notes", "--json").code == 0
 
 

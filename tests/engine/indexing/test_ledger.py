@@ -220,6 +220,11 @@ SENTENCES: list[tuple[Reason, str]] = [
         Code.COLUMNS_NOT_SEARCHED('"notes"'),
         '"notes" beside its text is too long to be searched by words: name it with --text-field',
     ),
+    (
+        Code.CELL_OF_ANOTHER_TYPE("ask us", "price", "a number"),
+        '"ask us" in column "price" is not a number: it stays text, and filters compare the other cells of the column '
+        "alone",
+    ),
     (Code.NUL_LEFT_OUT(), "its NUL characters are left out: no text has them"),
     (
         Code.NUMBERS_WITHOUT_FORMATS(),
