@@ -473,7 +473,10 @@ class Index:
             return snapshot.recall()
 
     def info(self) -> Info:
-        """Return the state of the index in numbers."""
+        """Return the state of the index in numbers, also of a closed one."""
+        if isinstance(self._core, Closed):
+            with Index.open(self.address) as index:
+                return index.info()
         with self._core.store.snapshot() as snapshot:
             return snapshot.info()
 
