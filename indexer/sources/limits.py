@@ -12,8 +12,9 @@ MAX_MB_SECONDS = 10.0
 """Seconds per megabyte that reading a table or JSON may take in this process, if they are more than MAX_FILE_SECONDS.
 Usual tables take less than one."""
 
-PATIENCE_SECONDS = 2.0
-"""Seconds after which a file is set aside, and the files after it are read by another worker process."""
+PATIENCE_SECONDS = 5.0
+"""Seconds after which a file is set aside, and the files after it are read by another worker process. Starting a worker
+takes up to two on a busy machine, and is no reason for another commit."""
 
 EXTRA_MEMORY_BYTES = 2 * 2**30
 """Maximum bytes of address space for reading, in addition to the address space of the worker process at its start."""
