@@ -70,7 +70,7 @@ class Entry:
         return replace(self, notes=(*self.notes, *notes)) if notes else self
 
 
-def content_or_entry(read_content: Callable[[], Content], uri: str, file: str, stamp: Stamp) -> Content | Entry:
+def content_or_entry(read_content: Callable[[], Content], uri: str, file: str, stamp: Stamp | None) -> Content | Entry:
     """Return what a reader makes of a file or message, or the entry that says why it has no document."""
     try:
         content = read_content()

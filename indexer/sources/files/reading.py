@@ -7,7 +7,7 @@ import io
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,10 +18,10 @@ from typing import BinaryIO, Protocol
 from indexer import doors
 from indexer.errors import to_install
 from indexer.ledger import NO_REASON, Code, Reason
-from indexer.records import Document, KnownFile, Stamp
+from indexer.records import KnownFile, Stamp
 from indexer.sources.content import Content, Skip, Unreadable
 from indexer.sources.encoding import decode, decode_text, undecodable
-from indexer.sources.entry import Entry, ReadOptions, content_or_entry, entry_of
+from indexer.sources.entry import Entry, ReadOptions, content_or_entry
 from indexer.sources.files.extractor import EXTRACTOR, WORKERS
 from indexer.sources.files.titles import title_of
 from indexer.sources.folders.source import STDIN, Source
@@ -192,41 +192,28 @@ def entries_of(
                 format_ = Format(program.kind, "extracted")
             reader = reader_of(format_.name)
             part, format_ = part_of(file, format_)
-            for entry in _read(part, walked, format_, head, stamp, options, mailboxes, is_discovered, read_whole):
+            short_name = format_.name.removeprefix(".")
+            container = Container(path, short_name, _modified(stamp), stamp, options, is_discovered)
+            entries: Iterable[Entry]
+            if reason := _reason_to_skip(path, format_, head, stamp.size, options):
+                entries = [container.whole(True, reason)]
+            elif format_ in (MBOX, MAILDIR) and mailboxes is None:
+                entries = [container.whole(True, Code.NO_READER(format_.name, to_install()))]
+            elif format_ in (MBOX, MAILDIR) and mailboxes is not None:
+                entries = mailboxes.entries(part, walked, stamp)
+            elif format_.kind == "records":
+                entries = _in_time(_records(part, format_, container), path, stamp)
+            else:
+                # Read here: the file is closed when the entry comes later.
+                data = b"" if format_.kind == "extracted" else part.read(options.max_bytes + 1)
+                read_entry = partial(_whole_file, data, format_, container)
+                is_slow = format_.kind == "extracted" or format_.reader
+                entries = read_whole(read_entry) if is_slow else [read_entry()]
+            for entry in entries:
                 left = max(stamp.size - file.tell(), 0) if format_.kind == "records" else 0
                 yield replace(entry, reader=entry.reader or reader, left=left)
     except OSError as error:
         yield Entry(path, path, "failed", Code.CANNOT_BE_READ(error.strerror or error), stamp=stamp)
-
-
-def _read(
-    file: BinaryIO,
-    walked: WalkedFile,
-    format_: Format,
-    head: bytes,
-    stamp: Stamp,
-    options: ReadOptions,
-    mailboxes: Mailboxes | None,
-    is_discovered: bool,
-    read_whole: Callable[[Callable[[], Entry]], Iterator[Entry]],
-) -> Iterator[Entry]:
-    """Yield the entries of an open file of this format."""
-    path = walked.path
-    if reason := _reason_to_skip(path, format_, head, stamp.size, options):
-        yield Entry(path, path, "skipped", reason, stamp=stamp)
-    elif format_ in (MBOX, MAILDIR):
-        if mailboxes is None:
-            yield Entry(path, path, "skipped", Code.NO_READER(format_.name, to_install()), stamp=stamp)
-        else:
-            yield from mailboxes.entries(file, walked, stamp)
-    elif format_.kind == "records":
-        yield from _in_time(_records(file, path, format_, stamp, options, is_discovered), path, stamp)
-    else:
-        # Read here: the file is closed when the entry comes later.
-        data = b"" if format_.kind == "extracted" else file.read(options.max_bytes + 1)
-        read_content = partial(_content, data, path, format_, options)
-        read_entry = partial(_whole_file, read_content, path, format_, stamp, options)
-        yield from read_whole(read_entry) if format_.kind == "extracted" or format_.reader else (read_entry(),)
 
 
 def _in_time(entries: Iterator[Entry], path: str, stamp: Stamp) -> Iterator[Entry]:
@@ -241,29 +228,34 @@ def _in_time(entries: Iterator[Entry], path: str, stamp: Stamp) -> Iterator[Entr
     yield Entry(path, path, "failed", Code.TOO_SLOW(f"{most:.0f}"), stamp=stamp)
 
 
-def _whole_file(
-    read_content: Callable[[], Content], path: str, format_: Format, stamp: Stamp, options: ReadOptions
-) -> Entry:
+def _whole_file(data: bytes, format_: Format, container: Container) -> Entry:
     """Return the entry of a file that is one document.
 
     A program of the user reads it if its reader finds no text, and completes its text if some of its pages have none.
+
+    Args:
+        data: the bytes of a text. A reader that extracts text opens the file itself.
     """
-    program = program_for(options.extractors, format_.name) if format_.kind == "extracted" else None
-    if program is None:
-        return _entry(content_or_entry(read_content, path, path, stamp), path, format_, stamp)
+    path, options = container.file, container.options
+    is_extracted = format_.kind == "extracted"
+    program = program_for(options.extractors, format_.name) if is_extracted else None
+    extract = partial(EXTRACTOR.extract, path, format_.reader, MAX_EXPANSION * options.max_bytes)
+    attempt = partial(content_or_entry, uri=path, file=path, stamp=container.stamp)
     content: Content | Entry | None = None
-    if format_.reader:
-        content = content_or_entry(read_content, path, path, stamp)
-    if content is None or (isinstance(content, Entry) and content.state == "skipped"):
-        content = content_or_entry(partial(program.read, path), path, path, stamp)
-    elif isinstance(content, Content) and content.unread_pages:
-        completed = content_or_entry(partial(program.complete, path, content), path, path, stamp)
+    if program is None or format_.reader:
+        content = attempt(extract if is_extracted else partial(_decode, data, path, format_))
+    reader = reader_of(format_.name)
+    if program is not None and (content is None or (isinstance(content, Entry) and content.state == "skipped")):
+        content, reader = attempt(partial(program.read, path)), program.reader
+    elif program is not None and isinstance(content, Content) and content.unread_pages:
+        completed = attempt(partial(program.complete, path, content))
         if isinstance(completed, Entry):  # what the reader has found is kept
             completed = replace(content, unread=(*content.unread, completed.reason))
-        content = completed
-    else:
-        return _entry(content, path, format_, stamp)
-    return replace(_entry(content, path, format_, stamp), reader=program.reader)
+        content, reader = completed, program.reader
+    assert content is not None
+    if isinstance(content, Content):
+        content = container.document(replace(content, title=title_of(content, format_, path)))
+    return replace(content, reader=reader)
 
 
 def _reason_to_skip(path: str, format_: Format, head: bytes, size: int, options: ReadOptions) -> Reason:
@@ -280,10 +272,8 @@ def _reason_to_skip(path: str, format_: Format, head: bytes, size: int, options:
     return NO_REASON
 
 
-def _records(
-    file: BinaryIO, path: str, format_: Format, stamp: Stamp, options: ReadOptions, is_discovered: bool
-) -> Iterator[Entry]:
-    container = Container(path, format_.name, _modified(stamp), stamp, options, is_discovered)
+def _records(file: BinaryIO, format_: Format, container: Container) -> Iterator[Entry]:
+    options = container.options
     if format_ is JSONL:
         yield from jsonl.read_jsonl(file, container)
     elif format_ is not JSON:
@@ -302,37 +292,11 @@ def _records(
             yield container.failed(place, error.reason)
             return
         if records is None:  # other JSON is a text like any other
-            format_ = Format("json", "text")
-            yield _whole_file(partial(_content, data, path, format_, options), path, format_, stamp, options)
+            yield _whole_file(data, Format("json", "text"), container)
         elif not records.have_text and len(records.records) > table.MAX_ROWS:
-            note = Code.RECORDS_AS_ONE(f"{len(records.records):,}")
-            yield container.document(Content(text, metadata={"size": stamp.size}), note)
+            yield container.document(Content(text, note=Code.RECORDS_AS_ONE(f"{len(records.records):,}")))
         else:
             yield from jsonl.read_json(records, container)
-
-
-def _content(data: bytes, path: str, format_: Format, options: ReadOptions) -> Content:
-    """Return what the reader of a format makes of a file, or of its data if they are a text."""
-    if format_.kind == "extracted":
-        return EXTRACTOR.extract(path, format_.reader, MAX_EXPANSION * options.max_bytes)
-    return _decode(data, path, format_)
-
-
-def _entry(content: Content | Entry, path: str, format_: Format, stamp: Stamp) -> Entry:
-    """Return the entry of a file with this content; or the entry that says why there is none."""
-    if isinstance(content, Entry):
-        return replace(content, reader=reader_of(format_.name))
-    document = Document(
-        uri=path,
-        text=content.text,
-        title=title_of(content, format_, path),
-        metadata={**content.metadata, "size": stamp.size},
-        path=path,
-        format=format_.name.removeprefix("."),
-        modified=_modified(stamp),
-        sections=content.sections,
-    )
-    return replace(entry_of(document, path, stamp, content.note, content.unread), reader=reader_of(format_.name))
 
 
 def _decode(data: bytes, path: str, format_: Format) -> Content:

@@ -40,7 +40,7 @@ def read_jsonl(stream: BinaryIO, container: Container) -> Iterator[Entry]:
         if len(line) > limit and not line.endswith(b"\n"):
             while line and not line.endswith(b"\n"):
                 line = stream.readline(2**20)
-            yield container.too_large(number)
+            yield container.failed(number, Code.RECORD_TOO_LARGE(f"{container.options.max_file_mb:g}"))
             has_records = True
             continue
         if number == 1:

@@ -17,7 +17,7 @@ from typing import Any
 from indexer.columns import unsearched_columns
 from indexer.errors import count_of
 from indexer.exchange import from_record
-from indexer.ledger import NO_REASON, Code, Reason
+from indexer.ledger import Code, Reason
 from indexer.records import Document, Stamp
 from indexer.sources.content import Content, Refused
 from indexer.sources.entry import Entry, ReadOptions, entry_of
@@ -108,21 +108,20 @@ class Container:
         """Return an entry for the file itself, which has no records."""
         return Entry(self.file, self.file, "skipped" if skipped else "failed", reason, stamp=self.stamp)
 
-    def too_large(self, place: int) -> Entry:
-        return self.failed(place, Code.RECORD_TOO_LARGE(f"{self.options.max_file_mb:g}"))
-
-    def document(self, content: Content, note: Reason = NO_REASON) -> Entry:
+    def document(self, content: Content) -> Entry:
         """Return the entry of the file itself, as one document."""
+        assert self.stamp is not None
         document = Document(
             uri=self.file,
             text=content.text,
             title=content.title or os.path.splitext(os.path.basename(self.file))[0],
-            metadata=content.metadata,
+            metadata={**content.metadata, "size": self.stamp.size},
             path=self.file,
             format=self.format,
             modified=self.modified,
+            sections=content.sections,
         )
-        return entry_of(document, self.file, self.stamp, note, content.unread)
+        return entry_of(document, self.file, self.stamp, content.note, content.unread)
 
     def row(
         self, place: int, record: Mapping[str, Any], named: Mapping[str, object], title: str = "", nth: int = 1

@@ -12,11 +12,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from itertools import chain, islice
 from typing import BinaryIO
 
 from indexer.ledger import NO_REASON, Code, Reason
-from indexer.sources.content import Assembly
+from indexer.sources.content import Assembly, Refused
 from indexer.sources.encoding import guess, marked_encoding
 from indexer.sources.entry import Entry
 from indexer.sources.limits import MAX_COLUMNS
@@ -60,14 +61,12 @@ MAX_UNEVEN = 0.2
 text."""
 
 
-class _TooLong(Exception):
-    """A row is over the limit, most often because a quote is never closed."""
+class _Damaged(Refused):
+    """A row cannot be read: it is over the limit, most often because a quote is never closed; or the file ended inside
+    a quote, so every row from `line` on is in one cell."""
 
-
-class _Unclosed(Exception):
-    """The file ended inside a quote, so every row from `line` on is in one cell."""
-
-    def __init__(self, line: int) -> None:
+    def __init__(self, line: int, reason: Reason) -> None:
+        super().__init__(reason)
         self.line = line
 
 
@@ -82,7 +81,6 @@ class _Layout:
         converters: function that converts each column's cells, and returns None for a cell that stays text; None for
             id, title and text.
         rows: number of rows below the header.
-        uneven: number of rows below the header with more cells than the header, or with a single cell.
         records: whether the rows are records, because the first of them names the columns.
     """
 
@@ -91,7 +89,6 @@ class _Layout:
     header: list[str]
     converters: list[Converter | None]
     rows: int
-    uneven: int
     records: bool
 
 
@@ -112,9 +109,7 @@ def read_table(stream: BinaryIO, container: Container, delimiter: str | None) ->
     Args:
         delimiter: delimiter between cells; None detects it from the first rows.
     """
-    limit = container.options.max_bytes
-    if csv.field_size_limit() < limit:
-        csv.field_size_limit(limit)
+    csv.field_size_limit(max(csv.field_size_limit(), container.options.max_bytes))
     head = stream.read(2**16)
     encoding = _encoding(stream, head)
     if encoding is None:
@@ -123,21 +118,19 @@ def read_table(stream: BinaryIO, container: Container, delimiter: str | None) ->
     sample = head.decode(encoding, errors="replace")
     named = _SEPARATOR.fullmatch(next(iter(sample.splitlines()), ""))
     delimiter = str(named[1]) if named else delimiter or _delimiter(sample)
-    quoting = csv.QUOTE_MINIMAL if delimiter != "\t" or _has_quoted_cells(stream, encoding, limit) else csv.QUOTE_NONE
+    has_quotes = delimiter != "\t" or _has_quoted_cells(stream, encoding, container)
+    read_rows = partial(_rows, stream, encoding, container, delimiter, has_quotes)
     try:
-        layout = _layout(_rows(stream, encoding, limit, delimiter=delimiter, quoting=quoting), container, delimiter)
-    except _TooLong:
-        yield container.too_large(1)
-        return
-    except _Unclosed as error:
-        yield container.failed(error.line, Code.QUOTE_NEVER_CLOSED())
+        layout = _layout(read_rows(), container, delimiter)
+    except _Damaged as error:
+        yield container.failed(error.line, error.reason)
         return
     if len(layout.header) > MAX_COLUMNS:
         yield container.whole(False, Code.TOO_MANY_COLUMNS(f"{MAX_COLUMNS:,}"))
         return
     texts = set(text_names(container.options)).intersection(layout.header)
     notes = set[Reason]()
-    rows = _rows(stream, encoding, limit, delimiter=delimiter, quoting=quoting, notes=notes)
+    rows = read_rows(notes=notes)
     problem = _problem(layout, container)
     if problem and layout.rows:
         yield container.whole(
@@ -172,10 +165,8 @@ def _records(
                 notes.clear()
         if problem:  # and no row that cannot be read
             yield container.whole(True, problem)
-    except _TooLong:
-        yield container.too_large(last + 1)
-    except _Unclosed as error:
-        yield container.failed(error.line, Code.QUOTE_NEVER_CLOSED())
+    except _Damaged as error:
+        yield container.failed(error.line, error.reason)
 
 
 def _row_entry(
@@ -216,27 +207,25 @@ def _one_document(rows: Iterator[tuple[int, list[str]]], layout: _Layout, contai
     if size > options.max_bytes:
         reason = Code.TABLE_TOO_LARGE(f"{size / 2**20:,.1f}", f"{options.max_file_mb:g}")
         return container.whole(True, reason)
-    assembly, line = Assembly(), 0
+    assembly = Assembly()
     try:
         for line, row in rows:
             if len(row) > MAX_COLUMNS:
                 return container.failed(line, Code.TOO_MANY_COLUMNS(f"{MAX_COLUMNS:,}"), container.file)
             assembly.add("\t".join(" ".join(cell.split()) for cell in row).rstrip(), newlines=1)
-    except _TooLong:
-        return container.too_large(line + 1)
-    except _Unclosed as error:
-        return container.failed(error.line, Code.QUOTE_NEVER_CLOSED(), container.file)
+    except _Damaged as error:
+        return container.failed(error.line, error.reason, container.file)
     note = Code.ROWS_AS_ONE(f"{layout.rows:,}") if layout.records else NO_REASON
-    return container.document(assembly.content(layout.title, {"rows": layout.rows, "size": size}), note)
+    return container.document(replace(assembly.content(layout.title, {"rows": layout.rows}), note=note))
 
 
 def _rows(
     stream: BinaryIO,
     encoding: str,
-    limit: int,
-    *,
+    container: Container,
     delimiter: str,
-    quoting: int,
+    has_quotes: bool,
+    *,
     strict: bool = False,
     notes: set[Reason] | None = None,
 ) -> Iterator[tuple[int, list[str]]]:
@@ -249,7 +238,7 @@ def _rows(
     """
     stream.seek(0)
     decoder = io.TextIOWrapper(stream, encoding, newline="")
-    row_length, first_line = 0, 1
+    limit, row_length, first_line = container.options.max_bytes, 0, 1
 
     def without_nul(line: str) -> str:
         if notes is not None:
@@ -261,13 +250,13 @@ def _rows(
         while line := decoder.readline(limit + 1 - row_length):
             row_length += len(line)
             if row_length > limit:
-                raise _TooLong
+                raise _Damaged(first_line, Code.RECORD_TOO_LARGE(f"{container.options.max_file_mb:g}"))
             yield line if "\0" not in line else without_nul(line)
         if row_length:  # the row is not complete
-            raise _Unclosed(first_line)
+            raise _Damaged(first_line, Code.QUOTE_NEVER_CLOSED())
 
     # A quote after `; ` opens a cell too.
-    skips = delimiter != "\t"
+    skips, quoting = delimiter != "\t", csv.QUOTE_MINIMAL if has_quotes else csv.QUOTE_NONE
     reader = csv.reader(lines(), delimiter=delimiter, quoting=quoting, strict=strict, skipinitialspace=skips)  # type: ignore[arg-type]
     try:
         while True:
@@ -281,25 +270,25 @@ def _rows(
         decoder.detach()
 
 
-def _has_quoted_cells(stream: BinaryIO, encoding: str, limit: int) -> bool:
+def _has_quoted_cells(stream: BinaryIO, encoding: str, container: Container) -> bool:
     """Return whether quotes enclose the cells of a tab-separated file; in many files they are a part of the text.
 
     Quotes enclose cells if all quotes are in the right places, or if more rows would be wrong without them.
     """
 
-    def count_wrong_rows(quoting: int, strict: bool) -> float:
+    def count_wrong_rows(has_quotes: bool, strict: bool) -> float:
         """Return how many rows have another number of cells than the header; infinite if there are no rows."""
-        rows = _rows(stream, encoding, limit, delimiter="\t", quoting=quoting, strict=strict)
+        rows = _rows(stream, encoding, container, "\t", has_quotes, strict=strict)
         try:
             _, header = next(rows, (0, []))
             return sum(len(row) != len(header) for _, row in rows)
-        except (_TooLong, _Unclosed, csv.Error):
+        except (_Damaged, csv.Error):
             return math.inf
 
-    plain = count_wrong_rows(csv.QUOTE_NONE, False)
-    if count_wrong_rows(csv.QUOTE_MINIMAL, True) <= plain:
+    plain = count_wrong_rows(False, False)
+    if count_wrong_rows(True, True) <= plain:
         return True
-    return count_wrong_rows(csv.QUOTE_MINIMAL, False) < plain
+    return count_wrong_rows(True, False) < plain
 
 
 def _encoding(stream: BinaryIO, head: bytes) -> str | None:
@@ -361,52 +350,40 @@ def _problem(layout: _Layout, container: Container) -> Reason:
     return NO_REASON
 
 
-def _layout(rows: Iterator[tuple[int, list[str]]], container: Container, delimiter: str) -> _Layout:
+def _layout(lines: Iterator[tuple[int, list[str]]], container: Container, delimiter: str) -> _Layout:
     """Return the layout of a table, for which all of its rows are read."""
-    below = _until_damage(rows)
+    below = _until_damage(lines)
     first = list(islice(below, 20))
     if not first:
-        return _Layout(0, "", [], [], 0, 0, False)
+        return _Layout(0, "", [], [], 0, False)
     texts = set(text_names(container.options))
     skipped = _title_rows(first, texts)
     title = " ".join(" ".join(cell.split()) for row in first[:skipped] for cell in row if cell.strip()).lstrip("# ")
     names = [" ".join(name.split()) for name in first[skipped]]
     if len(names) > MAX_COLUMNS:
-        return _Layout(skipped, title, names, [], 0, 0, False)
+        return _Layout(skipped, title, names, [], 0, False)
     header = _unique(names)
-    counted = _Counts(len(header))
-    converters = _column_types(header, counted.of(chain(first[skipped + 1 :], below)), container, delimiter)
-    records = len(header) > 1 and counted.uneven <= MAX_UNEVEN * counted.rows and _names_columns(names, converters)
-    return _Layout(skipped, title, header, converters, counted.rows, counted.uneven, records)
+    widths = Counter[int]()
+    converters = _column_types(header, chain(first[skipped + 1 :], below), container, delimiter, widths)
+    rows, uneven = widths.total(), sum(widths[width] for width in widths if width == 1 or width > len(header))
+    records = len(header) > 1 and uneven <= MAX_UNEVEN * rows and _names_columns(names, converters)
+    return _Layout(skipped, title, header, converters, rows, records)
 
 
 def _until_damage(rows: Iterator[tuple[int, list[str]]]) -> Iterator[list[str]]:
     """Yield the rows without their lines, up to a row that cannot be read: the second pass meets and reports it.
 
     Raises:
-        _TooLong, _Unclosed: it is the first row.
+        _Damaged: it is the first row.
     """
     any_row = False
     try:
         for _, row in rows:
             yield row
             any_row = True
-    except (_TooLong, _Unclosed):
+    except _Damaged:
         if not any_row:
             raise
-
-
-class _Counts:
-    """Counts the rows that pass through it, and the rows with a single cell or with more cells than the header."""
-
-    def __init__(self, width: int) -> None:
-        self.width, self.rows, self.uneven = width, 0, 0
-
-    def of(self, rows: Iterable[list[str]]) -> Iterator[list[str]]:
-        for row in rows:
-            self.rows += 1
-            self.uneven += len(row) == 1 or len(row) > self.width
-            yield row
 
 
 def _title_rows(first: Sequence[list[str]], texts: set[str]) -> int:
@@ -449,9 +426,13 @@ def _names_columns(names: Sequence[str], converters: Sequence[Converter | None])
 
 
 def _column_types(
-    header: Sequence[str], rows: Iterable[list[str]], container: Container, delimiter: str
+    header: Sequence[str], rows: Iterable[list[str]], container: Container, delimiter: str, widths: Counter[int]
 ) -> list[Converter | None]:
-    """Return the function that converts each column's cells; None for id, title and text, which stay as they are."""
+    """Return the function that converts each column's cells; None for id, title and text, which stay as they are.
+
+    Args:
+        widths: gets the number of rows by their number of cells.
+    """
     options = container.options
     kept: set[str] = set()
     for named, usual in (
@@ -467,6 +448,7 @@ def _column_types(
     counts: dict[int, Counter[tuple[Converter, ...]]] = {column: Counter() for column in typed}
     decimal, codes = set[int](), set[int]()
     for row in rows:
+        widths[len(row)] += 1
         if len(row) != len(header) and (has_text or not 1 < len(row) < len(header)):
             continue
         for column, cell in enumerate(map(str.strip, row)):
