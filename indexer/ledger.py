@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, unique
 from functools import lru_cache
@@ -279,12 +279,7 @@ def _short(line: str, most: int) -> str:
 @lru_cache(4096)
 def from_stored(text: str) -> Reason:
     """Return the reason that the ledger stores. A text that is no such object becomes the sentence, word for word."""
-    if not text:
-        return NO_REASON
-    try:
-        return _from_members(json.loads(text))
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return Code.OTHER(text)
+    return _read(text, lambda value: (_from_members(value),))[0] if text else NO_REASON
 
 
 def notes_stored(notes: Sequence[Reason]) -> str:
@@ -295,10 +290,13 @@ def notes_stored(notes: Sequence[Reason]) -> str:
 @lru_cache(4096)
 def notes_from_stored(text: str) -> tuple[Reason, ...]:
     """Return the notes that the ledger stores. A text that is not such a list becomes one note, word for word."""
-    if not text:
-        return ()
+    return _read(text, lambda value: tuple(map(_from_members, value))) if text else ()
+
+
+def _read(text: str, reasons_of: Callable[[Any], tuple[Reason, ...]]) -> tuple[Reason, ...]:
+    """Return the reasons in a text of JSON. A text that has none becomes one, word for word."""
     try:
-        return tuple(map(_from_members, json.loads(text)))
+        return reasons_of(json.loads(text))
     except (ValueError, TypeError, KeyError, AttributeError):
         return (Code.OTHER(text),)
 
