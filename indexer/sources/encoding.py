@@ -289,18 +289,13 @@ def guess(data: bytes) -> str | None:
     return None if _broken_utf8(data, 0.75) else fitting
 
 
-def ascii_compatible(encoding: str) -> bool:
-    """Return whether this encoding has ASCII bytes for ASCII letters. Otherwise a declaration of it could not be
-    read."""
-    return _strict(b"coding", encoding) == "coding"
-
-
 def _cookie(data: bytes) -> str | None:
     first_lines = b"\n".join(data[:1024].splitlines()[:2])
     last_lines = b"\n".join(data[-1024:].splitlines()[-2:])  # where vim looks too
     cookie = _COOKIE.search(first_lines) or re.search(rb"vim?:.*?\b(?:fileencoding|fenc)=([-\w.]+)", last_lines)
     declared = next((name.decode() for name in cookie.groups() if name), None) if cookie else None
-    return declared if declared and ascii_compatible(declared) else None
+    # In an encoding without ASCII bytes for ASCII letters, the declaration could not be read.
+    return declared if declared and _strict(b"coding", declared) == "coding" else None
 
 
 def _non_ascii_lines(data: bytes) -> bytes:
@@ -339,29 +334,20 @@ def _fits(sample: bytes) -> dict[str, float]:
         text = _strict(sample, page)
         if text is None:
             continue
-        signs = _signs(page)
         counts = Counter(character for character in text if character > "\x7f")
         misplaced = Counter(match[0] for match in _MISPLACED.finditer(text) if not match[0].islower())
-        for letters in _alphabets(page):
-            plausible = sum(
-                count - misplaced[character]
-                for character, count in counts.items()
-                if character in letters or character in signs
-            )
+        for characters in _alphabets(page):
+            plausible = sum(count - misplaced[each] for each, count in counts.items() if each in characters)
             fits[page] = max(fits[page], plausible / max(1, beyond))
     return fits
 
 
 @cache
 def _alphabets(page: str) -> list[frozenset[str]]:
-    return [frozenset(letters + letters.upper()) for letters in _PAGES[page].split()]
-
-
-@cache
-def _signs(page: str) -> frozenset[str]:
-    """Return the characters of a code page beyond ASCII that are not letters."""
+    """Return for each language of a code page its letters, and the characters beyond ASCII that are not letters."""
     every = bytes(range(128, 256)).decode(page, errors="ignore")
-    return frozenset(sign for sign in every if not sign.isalpha() and unicodedata.category(sign) != "Cc")
+    signs = [sign for sign in every if not sign.isalpha() and unicodedata.category(sign) != "Cc"]
+    return [frozenset((*letters, *letters.upper(), *signs)) for letters in _PAGES[page].split()]
 
 
 def _is_latin(sample: bytes, encoding: str) -> bool:
