@@ -119,34 +119,28 @@ def read_documents(
 ) -> tuple[list[Incoming], tuple[str, ...]]:
     """Return the arguments of `Index.add` as valid documents, and notes on them.
 
+    Without vectors, the last document of a uri is kept, and a note names the uris that occur more than once.
+
     Raises:
-        BadInput: as `without_vectors` and `with_own_vectors` do, or there are spans without vectors.
+        BadInput: as `with_own_vectors` does, or there are spans without vectors.
     """
     if vectors is not None:
         return with_own_vectors(documents, vectors, spans, dimensions), ()
     if spans is not None:
         raise BadInput("spans were given without vectors: give both, or neither to have documents cut by the model")
-    return without_vectors(documents)
-
-
-def without_vectors(documents: Iterable[Document] | Document) -> tuple[list[Incoming], tuple[str, ...]]:
-    """Return valid documents to embed, and a note if a uri occurs more than once. Its last document is kept.
-
-    Raises:
-        BadInput: a document that cannot be stored.
-    """
     listed = _listed(documents)
-    by_uri = {document.uri: document for document in listed}
-    return [(document, None) for document in by_uri.values()], _repeated(listed) if len(by_uri) < len(listed) else ()
-
-
-def _repeated(documents: Sequence[Document]) -> tuple[str, ...]:
-    """Return the note that names the repeated uris. Only the last document of each is kept."""
-    counts = Counter(document.uri for document in documents)
-    uris = [uri for uri, count in counts.items() if count > 1]
+    incoming: list[Incoming] = [(document, None) for document in {each.uri: each for each in listed}.values()]
+    if not (uris := _repeated(listed)):
+        return incoming, ()
     more = f" and {len(uris) - _NAMED_URIS:,} more" if len(uris) > _NAMED_URIS else ""
     named = ", ".join(repr(uri) for uri in uris[:_NAMED_URIS])
-    return (f"these uris came more than once in one call, and the last document of each was kept: {named}{more}",)
+    note = f"these uris came more than once in one call, and the last document of each was kept: {named}{more}"
+    return incoming, (note,)
+
+
+def _repeated(documents: Sequence[Document]) -> list[str]:
+    """Return the uris that occur more than once."""
+    return [uri for uri, count in Counter(document.uri for document in documents).items() if count > 1]
 
 
 def with_own_vectors(
@@ -162,8 +156,7 @@ def with_own_vectors(
     Raises:
         BadInput: a document that cannot be stored, a uri that comes twice, or vectors or spans that do not fit.
     """
-    listed = _listed(documents, empty=True)
-    _refuse_repeated(listed)
+    listed = _distinct(documents, empty=True)
     if spans is None:
         rows = unit_rows(vectors, dimensions, [document.uri for document in listed])
         return [(document, _as_one_passage(document, row)) for document, row in zip(listed, rows, strict=True)]
@@ -192,8 +185,7 @@ def with_embedded(
         BadInput: a document that cannot be stored, a uri that comes twice, or passages that do not fit.
         RecipeMismatch: the vectors were made by another recipe.
     """
-    listed = _listed(documents)
-    _refuse_repeated(listed)
+    listed = _distinct(documents)
     if not isinstance(embedded, Sequence) or len(embedded) != len(listed):
         raise BadInput(f"embedded must have one item per document, which are {len(listed)}")
     return [
@@ -264,10 +256,12 @@ def _recipe_error(document: Document, advice: str) -> RecipeMismatch:
     return RecipeMismatch(f"{document.uri}: its vectors were made by another recipe than the index's: {advice}")
 
 
-def _refuse_repeated(documents: Sequence[Document]) -> None:
-    for uri, count in Counter(document.uri for document in documents).items():
-        if count > 1:
-            raise BadInput(f"{uri}: comes twice in one call, with two vectors: give each uri once")
+def _distinct(documents: Iterable[Document] | Document, *, empty: bool = False) -> list[Document]:
+    """Return valid documents of distinct uris; `empty` allows documents without text."""
+    listed = _listed(documents, empty=empty)
+    for uri in _repeated(listed):
+        raise BadInput(f"{uri}: comes twice in one call, with two vectors: give each uri once")
+    return listed
 
 
 def _listed(documents: Iterable[Document] | Document, *, empty: bool = False) -> list[Document]:
