@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from os import PathLike
-from types import TracebackType
 from typing import Self
 
 from indexer.encoders import Encoder, Recipe, RecipeSpec, get_encoder
@@ -102,9 +101,7 @@ class IndexCore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *ended: object) -> None:
         self.close()
 
     @property

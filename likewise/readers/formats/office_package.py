@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from posixpath import dirname, normpath, split
-from types import TracebackType
 from typing import IO, Any, Self
 from urllib.parse import unquote
 
@@ -94,7 +93,7 @@ class OfficePackage:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *ended: object) -> None:
         self._zip.close()
 
     def main_root(self, name: str, wrong: Code) -> Any:
