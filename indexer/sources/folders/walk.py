@@ -11,7 +11,7 @@ import os
 import stat
 from collections.abc import Callable, Collection, Container, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import attrgetter
 
 from indexer.ledger import NO_REASON, Code, Reason
@@ -99,41 +99,33 @@ def nearest_above(path: str, paths: Collection[str]) -> str | None:
     return path
 
 
+@dataclass
 class Walk:
-    """The files below a folder in sorted order, links last.
+    """The files below a folder in sorted order, links last. `run` walks.
 
     Attributes:
+        root: absolute path of the folder.
+        claimed: paths that other SOURCEs name and read.
+        wanted: returns whether a file belongs to the SOURCE, by its path below root; None for all files.
+        reaches: returns whether a folder can hold wanted files, by its path below root; None for all folders.
+        is_index: recognizes the folders of indexes. They are left out.
+        ignore: leave out what the rules of ignores.py name.
         folders: the path of each folder that was listed so far, with the rules inside it.
     """
 
-    def __init__(
-        self,
-        root: str,
-        claimed: Container[str],
-        wanted: Callable[[str], bool] | None,
-        reaches: Callable[[str], bool] | None,
-        is_index: IsIndex,
-        *,
-        ignore: bool,
-    ) -> None:
-        """Prepare to walk; `run` does it.
+    root: str
+    claimed: Container[str]
+    wanted: Callable[[str], bool] | None
+    reaches: Callable[[str], bool] | None
+    is_index: IsIndex
+    ignore: bool
+    folders: dict[str, Ignores | None] = field(default_factory=dict)
+    outputs: set[tuple[int, int]] = field(default_factory=_own_outputs)
+    rules_by_real_path: dict[str, Ignores | None] = field(default_factory=dict)  # inside; None for a file by a link
+    links: list[tuple[str, Ignores | None]] = field(default_factory=list)
 
-        Args:
-            root: absolute path of the folder.
-            claimed: paths that other SOURCEs name and read.
-            wanted: returns whether a file belongs to the SOURCE, by its path below root; None for all files.
-            reaches: returns whether a folder can hold wanted files, by its path below root; None for all folders.
-            is_index: recognizes the folders of indexes. They are left out.
-            ignore: leave out what the rules of ignores.py name.
-        """
-        self.root, self.real_root = root, os.path.realpath(root)
-        self.claimed, self.wanted, self.reaches, self.ignore = claimed, wanted, reaches, ignore
-        self.is_index = is_index
-        self.folders: dict[str, Ignores | None] = {}
-        self.outputs = _own_outputs()
-        self.root_length = len(root.rstrip(os.sep)) + 1
-        self.rules_by_real_path: dict[str, Ignores | None] = {}  # inside a folder; None for a file by a link
-        self.links: list[tuple[str, Ignores | None]] = []
+    def __post_init__(self) -> None:
+        self.real_root, self.root_length = os.path.realpath(self.root), len(self.root.rstrip(os.sep)) + 1
 
     def run(self) -> Iterator[WalkedFile]:
         yield from self.folder(self.root, self.real_root, enclosing(self.root) if self.ignore else None)
