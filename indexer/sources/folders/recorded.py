@@ -1,6 +1,6 @@
 """Sources that an index remembers, so that they are read again without being named."""
 
-# ruff: noqa: PTH117, PTH120
+# ruff: noqa: PTH100, PTH117, PTH120
 from __future__ import annotations
 
 import json
@@ -22,7 +22,7 @@ def record(earlier: Sequence[RecordedSource], sources: Sequence[Source], options
     Standard input cannot be read again. The same SOURCE with another --glob is another source.
     """
     text = json.dumps(_as_json(options))
-    new = [RecordedSource(_absolute(source.argument), text) for source in sources if source.root != STDIN]
+    new = [RecordedSource(os.path.abspath(source.argument), text) for source in sources if source.root != STDIN]
     replaced = {_key(each) for each in new}
     return [*(each for each in earlier if _key(each) not in replaced), *new]
 
@@ -52,10 +52,6 @@ def groups(sources: Sequence[RecordedSource]) -> Iterator[tuple[ReadOptions, lis
         arguments.setdefault(source.options, []).append(source.argument)
     for text, names in arguments.items():
         yield _from_json(json.loads(text)), names
-
-
-def _absolute(argument: str) -> str:
-    return os.path.abspath(argument)  # noqa: PTH100
 
 
 def _key(source: RecordedSource) -> tuple[str, str]:
