@@ -19,7 +19,7 @@ from indexer.errors import count_of
 from indexer.exchange import from_record
 from indexer.ledger import Code, Reason
 from indexer.records import Document, Stamp
-from indexer.sources.content import Content, Refused
+from indexer.sources.content import Content, Skip, Unreadable
 from indexer.sources.entry import Entry, ReadOptions, entry_of
 
 ID_FIELDS = ("_id", "id", "uri", "doc_id")
@@ -73,14 +73,6 @@ def _written(value: object) -> str:
     return json.dumps(value)
 
 
-class NoText(Refused):
-    """The record has no text."""
-
-
-class BadRecord(Refused):
-    """The record cannot be a document."""
-
-
 @dataclass(frozen=True, slots=True)
 class Container:
     """The file that records come from, with the members that all its documents share.
@@ -111,17 +103,14 @@ class Container:
     def document(self, content: Content) -> Entry:
         """Return the entry of the file itself, as one document."""
         assert self.stamp is not None
-        document = Document(
-            uri=self.file,
-            text=content.text,
-            title=content.title or os.path.splitext(os.path.basename(self.file))[0],
-            metadata={**content.metadata, "size": self.stamp.size},
-            path=self.file,
-            format=self.format,
-            modified=self.modified,
-            sections=content.sections,
-        )
+        title = content.title or os.path.splitext(os.path.basename(self.file))[0]
+        document = self._document(self.file, content.text, title, {**content.metadata, "size": self.stamp.size})
+        document = replace(document, sections=content.sections)
         return entry_of(document, self.file, self.stamp, content.note, content.unread)
+
+    def _document(self, uri: str, text: str, title: str, metadata: Mapping[str, Any]) -> Document:
+        path = None if self.file == "-" else self.file
+        return Document(uri, text, title, metadata, path, self.format, self.modified)
 
     def row(
         self, place: int, record: Mapping[str, Any], named: Mapping[str, object], title: str = "", nth: int = 1
@@ -156,9 +145,9 @@ class Container:
             own_title = ", ".join(map(str, own_title)) if isinstance(own_title, list) else own_title
             text = self._text(rest, own_title) if text is None else text
             vector = None if isinstance(rest.get("vector"), str) else _vector(rest.pop("vector", None))
-        except NoText as error:
+        except Skip as error:
             return Entry(uri, self.file, "skipped", replace(error.reason, line=place), stamp=self.stamp)
-        except BadRecord as error:
+        except Unreadable as error:
             return self.failed(place, error.reason, uri)
         if not text.strip() and not (text := str(own_title) if is_text(own_title) else "").strip():
             return Entry(uri, self.file, "skipped", replace(Code.EMPTY_TEXT(), line=place), stamp=self.stamp)
@@ -166,15 +155,8 @@ class Container:
         if isinstance(inner, dict):
             del rest["metadata"]
             rest = {**inner, **rest}
-        document = Document(
-            uri=uri,
-            text=text,
-            title=title if own_title is None or own_title == "" else str(own_title),
-            metadata=rest,
-            path=None if self.file == "-" else self.file,
-            format=self.format,
-            modified=self.modified,
-        )
+        title = title if own_title is None or own_title == "" else str(own_title)
+        document = self._document(uri, text, title, rest)
         names = unsearched_columns(self.format, rest, text)
         notes = (Code.COLUMNS_NOT_SEARCHED(named(names)),) if names else ()
         if vector is None:
@@ -193,11 +175,11 @@ class Container:
         """Return the record's id as text, empty if it has none."""
         name, value = _take(rest, self.options.id_field, self._free(ID_FIELDS))
         if self.options.id_field and name is None:
-            raise BadRecord(Code.NO_ID_MEMBER(self.options.id_field))
+            raise Unreadable(Code.NO_ID_MEMBER(self.options.id_field))
         if value is None or isinstance(value, str):
             return value if value and value.strip() else ""
         if isinstance(value, bool | list | dict):
-            raise BadRecord(Code.WRONG_ID(name, type_name(value)))
+            raise Unreadable(Code.WRONG_ID(name, type_name(value)))
         return str(value)
 
     def _free(self, usual: tuple[str, ...]) -> tuple[str, ...]:
@@ -209,16 +191,16 @@ class Container:
         field = self.options.text_field
         name, value = _take(rest, field, TEXT_FIELDS)
         if name is None and field:
-            raise NoText(Code.NO_TEXT_MEMBER(field))
+            raise Skip(Code.NO_TEXT_MEMBER(field))
         if value is None and is_text(title):
             return str(title)
         if name is None:
-            raise NoText(Code.RECORD_WITHOUT_TEXT())
+            raise Skip(Code.RECORD_WITHOUT_TEXT())
         if value is None:
-            raise NoText(Code.NULL_TEXT(name))
+            raise Skip(Code.NULL_TEXT(name))
         if is_text(value):
             return value if isinstance(value, str) else json.dumps(value)
-        raise BadRecord(Code.WRONG_TEXT(name, type_name(value)))
+        raise Unreadable(Code.WRONG_TEXT(name, type_name(value)))
 
 
 def _take(rest: dict[str, Any], named: str | None, usual: tuple[str, ...]) -> tuple[str | None, Any]:
@@ -240,13 +222,13 @@ def _vector(value: object) -> list[float] | None:
     if value is None:
         return None
     if not isinstance(value, list) or not value:
-        raise BadRecord(Code.WRONG_VECTOR(type_name(value)))
+        raise Unreadable(Code.WRONG_VECTOR(type_name(value)))
     if others := [each for each in value if type(each) not in {int, float}]:
-        raise BadRecord(Code.WRONG_VECTOR_MEMBER(type_name(others[0])))
+        raise Unreadable(Code.WRONG_VECTOR_MEMBER(type_name(others[0])))
     try:
         vector = [float(each) for each in value]
     except OverflowError:
         vector = [math.inf]
     if not all(map(math.isfinite, vector)):
-        raise BadRecord(Code.INFINITE_VECTOR())
+        raise Unreadable(Code.INFINITE_VECTOR())
     return vector
