@@ -216,17 +216,13 @@ def require_embedded(document: Document, embedded: Embedded, recipe: Recipe | No
     return replace(embedded, vectors=own if np.abs(rows - own).max() < 1e-6 else rows)
 
 
-def vectors_of_record(
-    record: Entry, recipe: Recipe | None, dimensions: int, *, recipe_advice: str, width_advice: str
-) -> Embedded | None:
+def vectors_of_record(record: Entry, recipe: Recipe | None, dimensions: int) -> Embedded | None:
     """Return the passages and unit vectors that a record brings; None if it brings none.
 
     Args:
         record: a record with a document. It may have the vector of its whole text, or the passages of an export.
         recipe: the recipe of the index.
         dimensions: width of a vector; 0 for the width of the record's vectors.
-        recipe_advice, width_advice: what to do about passages of another recipe, and about a vector of another width
-            than those of the model.
 
     Raises:
         BadInput: a vector that cannot be stored.
@@ -236,13 +232,13 @@ def vectors_of_record(
     assert document is not None
     if embedded is not None:
         if embedded.recipe != (recipe.identity if recipe else ""):
-            raise _recipe_error(document, recipe_advice)
+            raise _recipe_error(document, "export without --vectors, or use likewise copy")
         names = [document.uri] * len(embedded.spans)
         return replace(embedded, vectors=stored_rows(embedded.vectors, dimensions, names))
     if vector is None:
         return None
     if dimensions and len(vector) != dimensions:
-        advice = f"; {width_advice}" if recipe is not None else ""
+        advice = "; an index for it is made with --dimensions" if recipe is not None else ""
         raise BadInput(f"its vector has {len(vector)} dimensions and the index {dimensions}{advice}")
     return _as_one_passage(document, unit_rows(np.array([vector], np.float32), dimensions, [document.uri])[0])
 

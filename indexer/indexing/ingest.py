@@ -317,7 +317,7 @@ class _Commits:
         if rows := [LedgerRow(file, uri, "gone", Code.LEFT_OUT()) for file, uri in kept]:
             self._writer.put(Batch(rows=rows, run=self._run))
         self._seen.notes |= dict.fromkeys(
-            (*self._index.read_languages(), *self._index.judge_languages(), *self._writer.notes)
+            (*self._index.first.read_languages(), *self._index.first.judge_languages(), *self._writer.notes)
         )
         return self._writer.end_run(self._run, RunOutcome(read, [*self._seen.unopened], self.late_stamps))
 
@@ -576,13 +576,7 @@ class Run:
         """Return the passages and vectors of a record, if it has any. The first vectors decide the width of an index
         without one."""
         dimensions = self._index.settings.dimensions
-        embedded = vectors_of_record(
-            entry,
-            self._index.recipe,
-            dimensions,
-            recipe_advice="export without --vectors, or use likewise copy",
-            width_advice="an index for it is made with --dimensions",
-        )
+        embedded = vectors_of_record(entry, self._index.recipe, dimensions)
         if embedded is not None and not dimensions:
             self._index.take_width(embedded.vectors.shape[1])
         return embedded
