@@ -159,7 +159,7 @@ class Index:
                     "another index"
                 )
         if (chosen := wanted.language_code) is not None and settings.language_open:  # no text has decided it yet
-            core.settle_language(chosen)
+            core.first.settle_language(chosen)
         return cls(core)
 
     def close(self) -> None:
@@ -293,7 +293,7 @@ class Index:
         )
         for pending in windowed(submitted, self._core.window(workers)):
             changes += self._core.commit(pending)
-        changes += Changes(notes=tuple(self._core.judge_languages()))
+        changes += Changes(notes=tuple(self._core.first.judge_languages()))
         if vectors is None and (changes.added or changes.replaced):
             try:
                 renew(self._core.store, self.encoder, growth=2)

@@ -19,12 +19,12 @@ from indexer.indexing.batches import ChangedDocument, Incoming, Pending, Prepare
 from indexer.indexing.context import Context
 from indexer.indexing.embedder import Embedder, Workers
 from indexer.indexing.embedding import BATCH_CHARACTERS, FIRST_BATCH_CHARACTERS, settings_of_new
-from indexer.indexing.first_documents import FirstDocuments, Update, with_language
+from indexer.indexing.first_documents import FirstDocuments, Update
 from indexer.indexing.identity import as_stored, index_was_replaced, moved_to, require_recipe
 from indexer.indexing.index_embedding import IndexEmbedding
 from indexer.indexing.new_index import AUTO_MODEL, NewIndex
 from indexer.listener import Collecting
-from indexer.records import Changes, Document
+from indexer.records import Changes
 from indexer.settings import Settings
 from indexer.stores.addresses.open import open_store
 from indexer.stores.port import Batch, Hashes
@@ -37,6 +37,7 @@ class IndexCore:
     Attributes:
         store: the store of the index.
         context: options for working on the index.
+        first: its first documents, which decide its language.
         settings: the settings when the index was opened, or when this object last changed them.
     """
 
@@ -56,7 +57,7 @@ class IndexCore:
         if settings.recipe is not None and settings.passages is not None:
             embedder = Embedder(settings.recipe, settings.passages, runtime=self.context.runtime)
             embedding = IndexEmbedding(embedder, encoder, self.context)
-        self._first = FirstDocuments(self.store, settings, self.context.listener)
+        self.first = FirstDocuments(self.store, settings, self.context.listener, self._change)
         self._embedding = embedding
         self.settings = settings  # Last: other threads that see these settings embed with them.
 
@@ -186,15 +187,15 @@ class IndexCore:
         Batches that share a uri must not be under way together.
 
         Args:
-            more_follow: see `read_languages`.
+            more_follow: see `FirstDocuments.read_languages`.
             workers: embed the documents instead of the workers of the context, or this process.
         """
         self.choose_model(batch)
         changed, unchanged, hashes = self.compare(batch)
         notes = Collecting()
         if new := [item.document for item in changed if item.action != "rewrite"]:
-            notes.texts += self._first.model_notes()
-            notes.texts += self.read_languages(new, more_follow=more_follow)
+            notes.texts += self.first.model_notes()
+            notes.texts += self.first.read_languages(new, more_follow=more_follow)
         if not (documents := [item.document for item in changed if item.action == "embed"]):
             return Pending(batch, changed, unchanged, hashes, notes.texts)
         if self._embedding is None:
@@ -220,14 +221,6 @@ class IndexCore:
         if self._embedding is None:
             raise BadInput(f"{self.address}: holds your own vectors and has no model to embed with")
         return self._embedding
-
-    def read_languages(self, documents: Sequence[Document] = (), *, more_follow: bool = False) -> list[str]:
-        """Detect the languages of the first documents, as `FirstDocuments` does, and return notes."""
-        return self._first.read_languages(documents, more_follow=more_follow, change=self._change)
-
-    def judge_languages(self) -> list[str]:
-        """Return notes on the languages of the whole index, as `FirstDocuments` does, after documents were added."""
-        return self._first.judge_languages(self._change)
 
     def choose_model(self, first: Sequence[Incoming]) -> tuple[str, ...]:
         """Choose the model of an index whose model is open by its first documents, and return a note; otherwise do
@@ -261,10 +254,6 @@ class IndexCore:
             if is_open := self.settings.model_open is not None:
                 self._use(writer.change(lambda stored: replace(stored, **meaning, model_open=None)), encoder)
             return is_open
-
-    def settle_language(self, language: str) -> None:
-        """Store the language of an index without a language, unless another writer has stored one."""
-        self._change(with_language(language))
 
     def take_width(self, dimensions: int) -> None:
         """Set the width of vectors in an index that was made for any width and has no vectors yet."""

@@ -18,17 +18,13 @@ from indexer.stores.reading.store import Store
 Update = Callable[[Settings], Settings]
 
 
-def with_language(language: str) -> Update:
-    """Return what gives settings without a language this language."""
-    return lambda stored: replace(stored, language=language, language_open=False) if stored.language_open else stored
-
-
 class FirstDocuments:
     """The first documents of an open index, before they are embedded. Each note is given once, and to the listener
     too."""
 
-    def __init__(self, store: Store, settings: Settings, listener: Listener) -> None:
-        self._store, self._settings, self._listener = store, settings, listener
+    def __init__(self, store: Store, settings: Settings, listener: Listener, change: Callable[[Update], None]) -> None:
+        """Begin with an index that is open. `change` changes its stored settings."""
+        self._store, self._settings, self._listener, self._change = store, settings, listener, change
         self._is_model_noted = self._are_languages_read = self._is_judging = False
         self._was_empty: bool | None = None  # when the first documents came
         self._texts: list[str] = []  # of documents whose languages are read together with later documents
@@ -43,9 +39,7 @@ class FirstDocuments:
             is_new = not snapshot.passages
         return self._told(model_notes(recipe, passages.max_tokens)) if is_new else []
 
-    def read_languages(
-        self, documents: Sequence[Document], *, more_follow: bool, change: Callable[[Update], None]
-    ) -> list[str]:
+    def read_languages(self, documents: Sequence[Document] = (), *, more_follow: bool = False) -> list[str]:
         """Detect the languages of the first documents and return notes. This is done once, because a sample is enough.
 
         The languages decide the language of a new index if the language was left to be detected. If the documents are
@@ -53,7 +47,6 @@ class FirstDocuments:
 
         Args:
             more_follow: whether a later call follows. The first call is then left to it if it has few documents.
-            change: changes the stored settings.
         """
         if self._are_languages_read:
             return []
@@ -79,11 +72,19 @@ class FirstDocuments:
         shares = languages_of(texts)
         language = word_language(shares) if stored.language_open else stored.language
         if stored.language_open:
-            change(with_language(language))
+            self.settle_language(language)
         self._is_judging = bool(notes_on_texts(self._settings.recipe, language, shares))
-        return self.judge_languages(change, shares) if self._was_empty else []
+        return self.judge_languages(shares) if self._was_empty else []
 
-    def judge_languages(self, change: Callable[[Update], None], shares: Mapping[str, float] | None = None) -> list[str]:
+    def settle_language(self, language: str) -> None:
+        """Store the language of an index without a language, unless another writer has stored one."""
+
+        def settled(stored: Settings) -> Settings:
+            return replace(stored, language=language, language_open=False) if stored.language_open else stored
+
+        self._change(settled)
+
+    def judge_languages(self, shares: Mapping[str, float] | None = None) -> list[str]:
         """Return notes on the languages of the whole index if those of its new documents ask for some.
 
         An index has them once: one text in another language is no reason to change the model for all.
@@ -100,7 +101,7 @@ class FirstDocuments:
             stored, shares = snapshot.settings, shares or languages_of_index(snapshot)
         notes = [] if stored.language_noted else notes_on_texts(stored.recipe, stored.language, shares)
         if notes:
-            change(lambda settings: replace(settings, language_noted=True))
+            self._change(lambda settings: replace(settings, language_noted=True))
         return self._told(notes)
 
     def _told(self, notes: list[str]) -> list[str]:

@@ -115,7 +115,7 @@ class VectorOptions(NewIndex):
         if not dimensions and self.dimensions is not None and self.dimensions > 0:  # the index has no width yet
             dimensions = self.dimensions
         if (language := self.language_code) is not None and index.settings.language_open:  # no text has decided it yet
-            index.settle_language(language)
+            index.first.settle_language(language)
         for name, option, stored in (
             *self.compared(index.settings, dimensions),
             ("query_prompt", self.query_prompt, recipe and recipe.query_prompt),
