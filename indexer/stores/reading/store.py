@@ -19,7 +19,7 @@ from indexer.filters.tree import Where
 from indexer.listener import SILENT, Listener
 from indexer.records import Changes, Document
 from indexer.settings import Meaning, Settings
-from indexer.stores.port import Batch, CheckReport, EmbeddedDocument, Hashes, Ids, Kind, RunOutcome, Slot
+from indexer.stores.port import Batch, CheckReport, EmbeddedDocument, Hashes, Kind, RunOutcome, Slot
 from indexer.stores.reading.document_rows import documents_after, spans_and_vectors
 from indexer.stores.reading.snapshot import Snapshot
 from indexer.stores.reading.view import View
@@ -179,8 +179,7 @@ class Store(Protocol):
         Raises:
             NotAnIndex: another index has replaced this index during the reading. Its documents have other ids.
         """
-        views = _views_of_one_index(self.address, self._view)
-        return _in_pages(views, lambda _, page: [document for _, document in page], where)
+        return _in_pages(self, lambda _, page: [document for _, document in page], where)
 
     def export(self, where: Where | None = None) -> Iterator[EmbeddedDocument]:
         """Yield documents with their passages and vectors in the order they were added, read in pages as by `iterate`.
@@ -191,7 +190,7 @@ class Store(Protocol):
             NotAnIndex: as `iterate` does.
         """
         return _in_pages(
-            _views_of_one_index(self.address, self._view),
+            self,
             lambda view, page: [
                 EmbeddedDocument(document, _NO_HASHES, *spans_and_vectors(view, id_)) for id_, document in page
             ],
@@ -320,44 +319,24 @@ class Engine(Protocol):
         """Release the connections and the memory of all stores. A later call opens what it needs again."""
 
 
-def _views_of_one_index(
-    address: str, view: Callable[[], AbstractContextManager[View]]
-) -> Callable[[], AbstractContextManager[View]]:
-    """Return a function that begins views as `view` does, and always of the same index.
-
-    It raises NotAnIndex if another index has replaced the index of the first view, because the other index has other
-    ids.
-    """
-    first: str | None = None
-
-    @contextmanager
-    def same() -> Iterator[View]:
-        nonlocal first
-        with view() as opened:
-            first = opened.state.history if first is None else first
-            if opened.state.history != first:
-                raise NotAnIndex(
-                    f"{address}: was replaced by another index while its documents were read; read them again"
-                )
-            yield opened
-
-    return same
-
-
 def _in_pages(
-    views: Callable[[], AbstractContextManager[View]],
-    read: Callable[[View, list[tuple[int, Document]]], list[T]],
-    where: Where | None,
+    store: Store, read: Callable[[View, list[tuple[int, Document]]], list[T]], where: Where | None
 ) -> Iterator[T]:
     """Yield what `read` returns for each page of the documents that a filter leaves, with their ids, in the order they
-    were added."""
-    ids: Ids | None = None
-    if where is not None:
-        with views() as opened:
-            ids = opened.select(where).ids()
-    last = 0
+    were added.
+
+    Raises:
+        NotAnIndex: another index has replaced the index of the first page. It has other ids.
+    """
+    history, ids, last = "", None, 0
     while True:
-        with views() as opened:
+        with store._view() as opened:
+            if not history:
+                history, ids = opened.state.history, None if where is None else opened.select(where).ids()
+            if opened.state.history != history:
+                raise NotAnIndex(
+                    f"{store.address}: was replaced by another index while its documents were read; read them again"
+                )
             page = documents_after(opened, last, _PAGE_DOCUMENTS, ids)
             items = read(opened, page)
         if not page:
