@@ -38,13 +38,11 @@ class Deadline:
     @contextmanager
     def filtering(self) -> Iterator[None]:
         """Count the CPU time of this thread as time of filters for the length of a block."""
-        if self._filter_left < math.inf:  # otherwise threads may share it
-            self._filter_end = time.thread_time() + self._filter_left
+        self._filter_end = time.thread_time() + self._filter_left
         try:
             yield
-        finally:
-            if self._filter_left < math.inf:
-                self._filter_left, self._filter_end = self._filter_end - time.thread_time(), math.inf
+        finally:  # A deadline without a limit, which threads may share, keeps its infinite values.
+            self._filter_left, self._filter_end = self._filter_end - time.thread_time(), math.inf
 
     def passed(self) -> bool:
         is_over = self._filter_left < 0 or (self._filter_end < math.inf and time.thread_time() > self._filter_end)
