@@ -156,8 +156,7 @@ class Searcher(Asker):
             from search.hits.rerank import rerank
 
             hits = rerank(hits, query.rerank, query.words, query.k)
-        if query.min_score is not None:
-            hits = hits_above(hits, query.min_score)
+        hits = hits_above(hits, query.min_score)
         if encoder is not None and vector is not None:
             from search.hits.explain import add_sentences
 

@@ -108,10 +108,8 @@ def _joined(key: str, value: Any, place: str, depth: int) -> Where:
 def _field(key: str, place: str) -> str:
     quoted = len(key) > 2 and key[0] == key[-1] == "`"
     name = _text(key[1:-1] if quoted else key, place)
-    if not name or name == "metadata":
-        raise FilterError(f"filter: {place} is not a field: write metadata.NAME, or the name of a field")
     path = name.removeprefix("metadata.")
-    if not path:
+    if not path or name == "metadata":
         raise FilterError(f"filter: {place} is not a field: write metadata.NAME, or the name of a field")
     return name if path == name and name in COLUMNS else metadata_field(path)
 

@@ -131,11 +131,10 @@ def _notes(view: View, folder: Path) -> list[str]:
     orphans = sum(path.stem not in named for path in (folder / "segments").glob("*"))
     problem = problem_of_file(folder)
     notes = [f"the file generation {problem}, so commits that are missing would go unnoticed"] if problem else []
-    notes += (
-        [f"{count_of(orphans, 'file')} in segments/ without an owner; the next writer removes what is unused"]
-        if orphans
-        else []
-    )
+    if orphans:
+        notes.append(
+            f"{count_of(orphans, 'file')} in segments/ without an owner; the next writer removes what is unused"
+        )
     notes += notes_on_abandoned(folder.resolve().parent)
     rows = queries.setting_rows(view)
     return notes + setting_notes(rows, unfinished_run=queries.run_is_unfinished(rows))

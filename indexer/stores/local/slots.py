@@ -19,6 +19,7 @@ from pathlib import Path
 from indexer.errors import BadInput, NotPermitted, StorageError, storage_error
 from indexer.stores.local.disk import drafts
 from indexer.stores.local.disk.failpoint import failpoint
+from indexer.stores.local.segments.files import sync as _sync
 from indexer.stores.port import SIDE_SLOTS, SideSlot
 
 Fill = Callable[[Path], None]
@@ -302,9 +303,3 @@ def making(folder: Path) -> Iterator[None]:
 def _sync_all(folder: Path) -> None:
     for path in (*folder.rglob("*"), folder):
         _sync(path)
-
-
-def _sync(path: Path) -> None:
-    from indexer.stores.local.segments.files import sync  # readers do not write
-
-    sync(path)

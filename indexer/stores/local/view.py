@@ -58,12 +58,13 @@ class LocalView(View):
 
     def storage(self) -> Storage:
         ((tokens,),) = self.rows("SELECT coalesce(sum(tokens), 0) FROM document")
+        ((version,),) = self.rows("PRAGMA user_version")
         segments = queries.segments(self)
         return Storage(
             tokens=int(tokens),
             unsealed=self.state.passages - sum(row.alive for row in segments),
             bytes=size_of(self.folder),
-            format_version=queries.format_version(self),
+            format_version=int(version),
             segments=tuple({**asdict(row.recorded), "alive": row.alive} for row in segments),
         )
 

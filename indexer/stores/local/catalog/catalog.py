@@ -164,15 +164,8 @@ class Catalog:
 
     def initialise(self, settings: Settings) -> None:
         with self._errors(), self._db.atomic() as db:
-            rows = {
-                **to_rows(settings),
-                "generation": "0",
-                "documents": "0",
-                "run": "0",
-                "finished_run": "0",
-                "history": secrets.token_hex(8),
-            }
-            _set(db, rows)
+            counts = dict.fromkeys(("generation", "documents", "run", "finished_run"), "0")
+            _set(db, {**to_rows(settings), **counts, "history": secrets.token_hex(8)})
         self._acknowledge(self._generation())
 
     def set(self, name: str, value: str) -> None:

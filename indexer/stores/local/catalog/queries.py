@@ -35,11 +35,6 @@ def setting_rows(view: View) -> dict[str, str]:
     return dict(view.connection.execute("SELECT name, value FROM setting"))
 
 
-def format_version(view: View) -> int:
-    (version,) = view.connection.execute("PRAGMA user_version").fetchone()
-    return int(version)
-
-
 # vectors
 
 

@@ -92,10 +92,6 @@ def stamp(folder: Path, name: str) -> str:
     return stamp_of(paths(folder, name))
 
 
-def sha256(folder: Path, name: str) -> str:
-    return sha256_of(paths(folder, name))
-
-
 def stamp_of(files: Iterable[Path]) -> str:
     """Return a text that changes when the content of a file may have changed: devices, inodes, sizes and times."""
     stats = (path.stat() for path in files)
@@ -145,7 +141,7 @@ def publish(
                 file.write(positions.lists.astype(_LIST).tobytes())
         for path in (vectors, ids):
             sync(path)
-        digest = sha256(folder, temporary)
+        digest = sha256_of(paths(folder, temporary))
         failpoint("seal.synced")
         for source, target in zip((vectors, ids), paths(folder, name), strict=True):
             source.rename(target)
@@ -172,11 +168,11 @@ def verify(folder: Path, recorded: SegmentFile, *, thorough: bool = False) -> No
         IndexDamaged: a file is missing, or is not what was written.
     """
     try:
-        new_stamp = stamp(folder, recorded.file)
-        size = sum(path.stat().st_size for path in paths(folder, recorded.file))
+        files = paths(folder, recorded.file)
+        new_stamp, size = stamp_of(files), sum(path.stat().st_size for path in files)
         if size != recorded.size:
             raise IndexDamaged(f"segment {folder / recorded.file}: has {size} bytes instead of {recorded.size}")
-        if (thorough or new_stamp != recorded.stamp) and sha256(folder, recorded.file) != recorded.sha256:
+        if (thorough or new_stamp != recorded.stamp) and sha256_of(files) != recorded.sha256:
             raise IndexDamaged(f"segment {folder / recorded.file}: its content does not match its checksum")
     except OSError as error:
         raise IndexDamaged(f"segment {error.filename}: cannot be read ({error.strerror})") from error
