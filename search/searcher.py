@@ -156,7 +156,8 @@ class Searcher(Asker):
             from search.hits.rerank import rerank
 
             hits = rerank(hits, query.rerank, query.words, query.k)
-        hits = hits_above(hits, query.min_score)
+        if query.min_score is not None:
+            hits = hits_above(hits, query.min_score)
         if encoder is not None and vector is not None:
             from search.hits.explain import add_sentences
 
