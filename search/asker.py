@@ -80,26 +80,9 @@ class Asker(ABC):
             FilterError: a filter that does not parse or does not fit the index's fields.
             ModelError: the reranker cannot be loaded.
         """
-        return self.answer(
-            Query(
-                text=query,
-                k=k,
-                where=where,
-                mode=mode,
-                passages=passages,
-                min_score=min_score,
-                exact=exact,
-                rerank=rerank,
-                rerank_depth=rerank_depth,
-                explain=explain,
-                vector=vector,
-                like=like,
-                unlike=unlike,
-                fold=fold,
-                newer=newer,
-                literal=literal,
-            )
-        )
+        # All options in the order of the members of `Query`.
+        ranking = k, where, mode, passages, min_score, exact, rerank, rerank_depth, explain, vector
+        return self.answer(Query(query, *ranking, like, unlike, fold, newer, literal))
 
     def search_vector(
         self,

@@ -112,20 +112,9 @@ class Hit:
             sources: those of the index.
         """
         return cls(
-            uri=passage.uri,
-            title=passage.title,
-            text=passage.text,
-            start=passage.start,
-            end=passage.end,
+            **{name: getattr(passage, name) for name in _PASSAGE_MEMBERS},
             score=score,
             cosine=None if cosine is None else max(-1.0, min(1.0, cosine)),
-            page=passage.page,
-            line=passage.line,
-            heading=passage.heading,
-            path=passage.path,
-            format=passage.format,
-            modified=passage.modified,
-            metadata=passage.metadata,
             why=why,  # type: ignore[arg-type]  # made when it is read
             gone=partial(_is_gone, passage.path, sources),  # type: ignore[arg-type]  # looked up when it is read
             **(family_members((passage.uri, None), [(uri, None) for uri in family]) if family else {}),
@@ -160,6 +149,8 @@ def family_members(own: tuple[str, str | None], others: Sequence[tuple[str, str 
 
 HIT_MEMBERS = tuple(member.name for member in fields(Hit))
 """The names of the members of a hit, in their order."""
+
+_PASSAGE_MEMBERS = tuple(member.name for member in fields(Passage) if member.name in HIT_MEMBERS)
 
 
 @dataclass(frozen=True, slots=True)

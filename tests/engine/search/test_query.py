@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import FrozenInstanceError, fields
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from indexer import BadInput, FilterError, FilterSyntaxError
 from indexer.filters.tree import And, Compare
 from search import Query
+from search.asker import Asker
 from search.query.query import SENT_MEMBERS
 
 
@@ -78,3 +80,24 @@ def test_a_question_is_a_value() -> None:
 def test_every_member_of_a_question_is_sent_to_a_service_or_has_a_form_of_its_own() -> None:
     own = {"text", "where", "mode", "rerank", "rerank_depth"}
     assert {each.name for each in fields(Query) if each.init} == {*SENT_MEMBERS, *own}
+
+
+def test_a_search_asks_for_each_of_its_options_by_its_name() -> None:
+    options: dict[str, Any] = {
+        **{
+            "k": 3,
+            "where": "a = 1",
+            "mode": "hybrid",
+            "passages": True,
+            "min_score": 0.5,
+            "exact": 1,
+            "explain": False,
+        },
+        **{"rerank": "scorer", "rerank_depth": 7, "vector": [1.0, 0.0], "like": ["b"], "unlike": ["c"], "fold": True},
+        **{"newer": "90d", "literal": False},
+    }
+    asked = list[Query]()
+    Asker.search(SimpleNamespace(answer=asked.append), "lamps", **options)  # type: ignore[arg-type]
+    expected = Query("lamps", **options)
+    assert options.keys() == {member.name for member in fields(Query) if member.init} - {"text"}
+    assert [getattr(asked[0], name) for name in options] == [getattr(expected, name) for name in options]
