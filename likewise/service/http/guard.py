@@ -101,7 +101,7 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        send = self._counted(scope, receive, _with_headers(send))
+        send = self._counted(scope, receive, send)
         taken = 0
         self._requests += 1
         try:
@@ -121,8 +121,9 @@ class Guard:
             self._buffered -= taken
 
     def _counted(self, scope: Scope, receive: Receive, send: Send) -> Send:
-        """Send answers in pieces, each when the client has read most of the piece before. Count the bytes of an answer
-        until its last piece is sent, and refuse a large answer for which there is no room.
+        """Add the headers of every answer, and send answers in pieces, each when the client has read most of the piece
+        before. Count the bytes of an answer until its last piece is sent, and refuse a large answer for which there is
+        no room.
 
         An answer that comes in several messages is refused by its first one alone, because these messages are small.
         """
@@ -132,19 +133,23 @@ class Guard:
         async def sent(message: Message) -> None:
             nonlocal start, is_refused
             if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
                 start = message
                 return
-            body, size = message.get("body", b""), len(message.get("body", b""))
-            if start is not None:
-                is_refused = size > limits.PIECE_BYTES and self._answered + size > limits.MAX_ANSWERED_BYTES
-                if is_refused:
-                    problem = Problem(503, "full", "too many large answers are being read: try again in a second")
-                    await problem.response(scope["path"])(scope, receive, send)
-                else:
-                    await send(start)
-                start = None
             if is_refused:
                 return
+            body = message.get("body", b"")
+            size = len(body)
+            if start is not None:
+                head, start = start, None
+                if size > limits.PIECE_BYTES and self._answered + size > limits.MAX_ANSWERED_BYTES:
+                    problem = Problem(503, "full", "too many large answers are being read: try again in a second")
+                    await problem.response(scope["path"])(scope, receive, sent)
+                    is_refused = True
+                    return
+                await send(head)
             self._answered += size
             try:
                 for begin in range(0, max(size, 1), limits.PIECE_BYTES):
@@ -225,14 +230,3 @@ def replay(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replayed
-
-
-def _with_headers(send: Send) -> Send:
-    async def sent(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in _HEADERS.items():
-                headers.setdefault(name, value)
-        await send(message)
-
-    return sent

@@ -36,8 +36,9 @@ from likewise.service.http.problems import RETRY_AFTER_S, Problem
 
 GRACE_S = 7
 """Maximum seconds for accepted requests to end when the service is stopped."""
-END_S = 1.5
-"""Seconds after which the process ends, when the application has ended: a thread that computes cannot be stopped."""
+END_S = 2.5
+"""Maximum seconds in which the application closes its indexes. Then the process ends: a thread that computes cannot be
+stopped, and a writer may wait for another one."""
 _CONNECTIONS = 1000
 """Maximum connections at the same time, so that descriptors remain for the indexes."""
 
@@ -131,9 +132,9 @@ def make_app(create: Callable[..., Starlette], is_draining: Callable[[], bool]) 
     async def ending(app: Starlette) -> AsyncIterator[Any]:
         async with running(app) as state:
             yield state
-        end = threading.Timer(END_S, os._exit, (0,))
-        end.daemon = True
-        end.start()
+            end = threading.Timer(END_S, os._exit, (0,))
+            end.daemon = True
+            end.start()
 
     app.router.lifespan_context = ending
     TimedProtocol.count = app.state.metrics.connections.inc
@@ -207,10 +208,8 @@ def _serve_with_workers(
         # With a thread for each core in each worker, 32 clients got a fifth fewer answers.
         os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores() // workers)))
         supervisor = _Draining(config, sockets, drain_s, draining)
-        waiting = (address, supervisor.should_exit, announce)
-        threading.Thread(target=_announce_first, args=waiting, daemon=True).start()
-        if isinstance(sockets[0], _OwnSocket):  # otherwise connections wait
-            threading.Thread(target=_stand_in, args=(address, supervisor, listens), daemon=True).start()
+        watching = (address, supervisor, listens, announce)
+        threading.Thread(target=_announce_and_stand_in, args=watching, daemon=True).start()
         supervisor.run()
         if any(process.exitcode == uvicorn.config.STARTUP_FAILURE for process in supervisor.processes):
             raise LikewiseError("a worker could not start: the reason is in the lines above")
@@ -254,27 +253,28 @@ class _Draining(Multiprocess):
     handle_int = handle_term
 
 
-def _announce_first(address: Any, ended: threading.Event, announce: Callable[[], None]) -> None:
-    """Announce once a worker accepts a connection. Its pipe would tell it too, but the supervisor can close that."""
-    while not ended.wait(0.05):
-        with suppress(OSError), socket.create_connection(address[:2], timeout=_STARTING_S):
-            announce()
+def _announce_and_stand_in(
+    address: Any, supervisor: Multiprocess, listens: Event, announce: Callable[[], None]
+) -> None:
+    """Announce the first worker that listens. From then on, answer with 503 whenever no worker is left, until one
+    listens."""
+    while not listens.is_set():  # waiting on it could stop a worker that sets it while this process is killed
+        if supervisor.should_exit.wait(_STAND_IN_S):
             return
-
-
-def _stand_in(address: Any, supervisor: Multiprocess, listens: Event) -> None:
-    """Answer with 503 whenever no worker is left, until one listens. Begin when the first one has listened."""
+    announce()
+    if not isinstance(supervisor.sockets[0], _OwnSocket):  # connections wait in the socket that all workers share
+        return
     body = encode(Problem(503, "restarting", "the service is starting again: try again in a second").as_json())
     head = f"HTTP/1.1 503 Service Unavailable\r\nRetry-After: {RETRY_AFTER_S}\r\nContent-Length: {len(body)}\r\n"
     answer = f"{head}Content-Type: application/problem+json\r\nConnection: close\r\n\r\n".encode() + body
     while not supervisor.should_exit.wait(_STAND_IN_S):
         processes = list(supervisor.processes)
-        if not listens.is_set() or not connection.wait([each.process.sentinel for each in processes], timeout=1):
+        if not connection.wait([each.process.sentinel for each in processes], timeout=1):
             continue
+        listens.clear()  # before looking, so that a worker that begins to listen meanwhile is noticed
         try:
             socket.create_connection(address[:2], timeout=_STARTING_S).close()  # to another worker
         except ConnectionRefusedError:
-            listens.clear()
             with _bind(*address[:2], listens=True, shared=True) as listening:
                 listening.settimeout(_STAND_IN_S)
                 while not listens.is_set() and not supervisor.should_exit.is_set():
@@ -284,6 +284,8 @@ def _stand_in(address: Any, supervisor: Multiprocess, listens: Event) -> None:
                             client.settimeout(1)
                             client.recv(1 << 16)
                             client.sendall(answer)
+        except OSError:  # another worker is too busy to accept it
+            continue
 
 
 def _config(app: Callable[..., object], factory: bool = False, workers: int = 1) -> uvicorn.Config:

@@ -75,20 +75,6 @@ def test_a_worker_computes_with_the_threads_that_are_named(
     assert named_threads() == threads
 
 
-def test_workers_are_announced_once_one_of_them_accepts() -> None:
-    ended, announced = threading.Event(), threading.Event()
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        waiting = threading.Thread(target=run._announce_first, args=(bound.getsockname(), ended, announced.set))
-        waiting.start()
-        waiting.join(0.2)  # four looks
-        assert not announced.is_set()
-        with socket.socket(fileno=os.dup(bound.fileno())) as workers:
-            workers.listen()
-        assert announced.wait(30)
-        waiting.join()
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the workers share one socket")
 def test_no_other_service_gets_the_port_before_the_workers_listen() -> None:
     with run._bind("127.0.0.1", 0) as free:
@@ -111,12 +97,16 @@ def test_a_service_without_a_worker_answers_503_until_one_listens() -> None:
     url = f"http://127.0.0.1:{address[1]}/healthz"
     sentinel, worker = os.pipe()
     process = SimpleNamespace(process=SimpleNamespace(sentinel=sentinel))
-    supervisor = SimpleNamespace(processes=[process], should_exit=threading.Event())
-    listens = threading.Event()
+    sockets = [run._OwnSocket(*address)]
+    supervisor = SimpleNamespace(processes=[process], should_exit=threading.Event(), sockets=sockets)
+    listens, announced = threading.Event(), threading.Event()
     with run._reserve(*address):
-        standing_in = threading.Thread(target=run._stand_in, args=(address, supervisor, listens))
+        arguments = (address, supervisor, listens, announced.set)
+        standing_in = threading.Thread(target=run._announce_and_stand_in, args=arguments)
         standing_in.start()
+        assert not announced.wait(0.2)  # ten looks
         listens.set()
+        assert announced.wait(30)
         os.close(worker)  # it has died
         await_true(lambda: not listens.is_set())
         with pytest.raises(urllib.error.HTTPError) as refused:
