@@ -28,6 +28,12 @@ Group = Literal["commands", "encoders", "engines", "parts", "readers"]
 Packages of others add to all groups except `parts`, by the entry points `likewise.GROUP`.
 """
 
+_FORMATS = (
+    *("canvas", "content_lines", "docx", "eml", "epub", "html", "ipynb", "odf", "org"),
+    *("pdf", "pptx", "rst", "rtf", "xls", "xlsx", "xml"),
+)
+"""Formats that a module of the same name in the part `readers` reads."""
+
 TABLE: Mapping[Group, Mapping[str, str]] = {
     "commands": {
         "cache": "likewise.cache.commands.cache:cache_command",
@@ -71,23 +77,8 @@ TABLE: Mapping[Group, Mapping[str, str]] = {
         "speed": "likewise.speed.door:SPEED",
     },
     "readers": {
-        "canvas": "likewise.readers.formats.canvas:read",
-        "content_lines": "likewise.readers.formats.content_lines:read",
-        "docx": "likewise.readers.formats.docx:read",
-        "eml": "likewise.readers.formats.eml:read",
-        "epub": "likewise.readers.formats.epub:read",
-        "html": "likewise.readers.formats.html:read",
-        "ipynb": "likewise.readers.formats.ipynb:read",
+        **{name: f"likewise.readers.formats.{name}:read" for name in _FORMATS},
         "markdown": "indexer.sources.files.markdown:read",
-        "odf": "likewise.readers.formats.odf:read",
-        "org": "likewise.readers.formats.org:read",
-        "pdf": "likewise.readers.formats.pdf:read",
-        "pptx": "likewise.readers.formats.pptx:read",
-        "rst": "likewise.readers.formats.rst:read",
-        "rtf": "likewise.readers.formats.rtf:read",
-        "xls": "likewise.readers.formats.xls:read",
-        "xlsx": "likewise.readers.formats.xlsx:read",
-        "xml": "likewise.readers.formats.xml:read",
     },
 }
 """The places in this wheel, as MODULE:NAME. The engine itself has only the reader of Markdown."""
