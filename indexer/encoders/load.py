@@ -87,8 +87,6 @@ def load_encoder(
     for name, value in (("max_tokens", max_tokens), ("dimensions", dimensions)):
         if value is not None and (not isinstance(value, Integral) or isinstance(value, bool)):
             raise ModelError(f"{name} is {value!r}: give a whole number")
-    if precision not in get_args(Precision):
-        raise ModelError(f"precision {precision!r} is not one of {', '.join(get_args(Precision))}")
     request = dataclasses.replace(
         spec,
         pooling=pooling or spec.pooling,
@@ -97,11 +95,17 @@ def load_encoder(
         max_tokens=spec.max_tokens if max_tokens is None else int(max_tokens),
         dimensions=spec.dimensions if dimensions is None else int(dimensions),
     )
-    return _load_request(request, Runtime(precision, device, trust_remote_code, runtime))
+    return load_spec(request, Runtime(precision, device, trust_remote_code, runtime))
 
 
-def _load_request(spec: RecipeSpec, runtime: Runtime) -> Encoder:
-    """Load what a folder or a loader has: one model, or a model for each of the two routes of a Router."""
+def load_spec(spec: RecipeSpec, runtime: Runtime) -> Encoder:
+    """Load what a folder or a loader has: one model, or a model for each of the two routes of a Router.
+
+    Raises:
+        ModelError, BadInput: as `load_encoder` does.
+    """
+    if runtime.precision not in get_args(Precision):
+        raise ModelError(f"precision {runtime.precision!r} is not one of {', '.join(get_args(Precision))}")
     if (loader := loader_of(spec.model)) is not None:
         return loader.load(spec, runtime)
     if spec.combine not in COMBINES:

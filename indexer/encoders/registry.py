@@ -170,12 +170,6 @@ def _key(recipe: Recipe, runtime: Runtime) -> str:
 
 
 def _load_spec(spec: RecipeSpec, runtime: Runtime) -> Encoder:
-    from indexer.encoders.load import load_encoder
+    from indexer.encoders.load import load_spec
 
-    return load_encoder(
-        spec,
-        runtime=runtime.name,
-        precision=runtime.precision,
-        device=runtime.device,
-        trust_remote_code=runtime.trust_remote_code,
-    )
+    return load_spec(spec, runtime)
