@@ -285,7 +285,7 @@ def test_word_files_that_were_replaced_are_let_go_of_at_the_next_question_of_any
                 index.add([Document("d1", "more")], vectors=ROWS[1:2])
                 index.compact()
         else:
-            searcher.close()
+            store_of(searcher).close()
         assert searcher.search_vector(ROWS[0], 1)[0].uri == "d0"
         assert mapped(files) == set()
         assert searcher.search("text", 1, mode="words")[0].uri == "d0"
