@@ -20,7 +20,7 @@ import numpy as np
 
 from indexer.errors import IndexDamaged, storage_error
 from indexer.stores.local.catalog import queries
-from indexer.stores.local.catalog.connections import Identity, with_descriptors
+from indexer.stores.local.catalog.connections import with_descriptors
 from indexer.stores.local.catalog.views import CommitState, Lineage, View
 from indexer.stores.local.catalog.word_files import WordFiles
 from indexer.stores.local.words.files import analysis_of, dead_ids, fill, paths, read_record, verify
@@ -71,7 +71,7 @@ class WordReader:
                 return words
             row, latest = read_record(view), self._overlays.get(lineage)
             overlay = latest
-            if overlay is None or not overlay.can_advance_to(view, row):
+            if overlay is None or not overlay.can_advance_to(view):
                 overlay = _Overlay(self._folder, view, row)
             try:
                 words = overlay.advance(view)
@@ -102,14 +102,6 @@ class WordReader:
         return words
 
 
-def _index_identity(view: View) -> tuple[Identity, str]:
-    """Return which file the catalog is, and which index it holds.
-
-    A catalog in a read-only folder is also identified by its times. They change with each commit, and are left out.
-    """
-    return view.state.catalog[:2], view.state.history
-
-
 def _match_counts(words: Words, view: View) -> bool:
     """Return whether there are as many documents and passages as in the view."""
     return (words.documents.count, words.passages.count) == (view.state.documents, view.state.passages)
@@ -122,7 +114,7 @@ class _Overlay:
         """`problem`: the reason for not using the writer's files, if there is one."""
         from indexer.stores.words.tantivy_index import open_indexes
 
-        self._identity, self._generation = _index_identity(view), -1
+        self._generation = -1
         self.name = row.name if row is not None else ""
         self._analysis = analysis_of(view)
         self._links: Path | None = None
@@ -170,14 +162,12 @@ class _Overlay:
         return self._links is not None
 
     def is_ahead_of(self, view: View) -> bool:
-        return self._identity == _index_identity(view) and self._generation > view.state.generation
+        """Return whether the overlay is newer than a view of the same lineage."""
+        return self._generation > view.state.generation
 
-    def can_advance_to(self, view: View, row: WordFiles | None) -> bool:
-        """Return whether the overlay can be advanced to the view: both have the same word index, and the overlay is not
-        newer."""
-        name = row.name if row is not None else ""
-        same = self._identity == _index_identity(view) and self.name == name
-        return same and self._generation <= view.state.generation and self._analysis == analysis_of(view)
+    def can_advance_to(self, view: View) -> bool:
+        """Return whether the overlay can be advanced to a view of the same lineage."""
+        return not self.is_ahead_of(view) and self._analysis == analysis_of(view)
 
     def advance(self, view: View) -> Words:
         """Advance to this view and return its words. An earlier view can no longer be reached."""
