@@ -284,7 +284,7 @@ _NOT_PERMITTED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
 
 
-def storage_error(message: str, cause: Exception) -> StorageError:
+def storage_error(message: str, cause: BaseException) -> StorageError:
     """Return the error for a disk that refused, by its cause. FAISS and tantivy only name the cause in their text."""
     for numbers, kind in ((_DISK_FULL, DiskFull), (_NOT_PERMITTED, NotPermitted), (_TOO_MANY_FILES, IndexUnavailable)):
         if getattr(cause, "errno", None) in numbers or any(os.strerror(number) in str(cause) for number in numbers):

@@ -5,7 +5,6 @@ Idle connections are kept for the next question, as many as a limit for the whol
 
 from __future__ import annotations
 
-import errno
 import itertools
 import os
 import resource
@@ -32,6 +31,7 @@ from indexer.errors import (
     StorageError,
     in_shell,
     older_format,
+    storage_error,
 )
 from indexer.stores.local.catalog.filter_sql import add_functions
 from indexer.stores.local.catalog.moves import find_move, recorded_home, translate
@@ -71,23 +71,8 @@ _WRITE_ERRORS: dict[int, type[StorageError]] = {
 
 CHECK_THE_DISK = "check the disk and its connection first; the index itself may be whole"
 
-_TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
-
-
 _STEPS = 1000
 """Number of SQLite's steps between two checks of a deadline: 20 µs if values are short. A step may read a long text."""
-
-
-class _CurrentDeadline:
-    """The deadline of the question that uses a connection now."""
-
-    __slots__ = ("deadline",)
-
-    def __init__(self) -> None:
-        self.deadline = NEVER
-
-    def check(self) -> None:
-        self.deadline.check()
 
 
 class CatalogConnection(sqlite3.Connection):
@@ -103,18 +88,23 @@ class CatalogConnection(sqlite3.Connection):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        # Not this object itself: SQLite keeps the function that checks, and neither would ever be collected.
-        self._current = _CurrentDeadline()
-        add_functions(self, self._current.check)
+        self._deadline = current = [NEVER]
+
+        def check() -> None:
+            # Not `self.deadline`: SQLite keeps this function, and neither would ever be collected.
+            current[0].check()
+
+        add_functions(self, check)
 
     @property
     def deadline(self) -> Deadline:
-        return self._current.deadline
+        """The deadline of the question that uses the connection now."""
+        return self._deadline[0]
 
     @deadline.setter
     def deadline(self, deadline: Deadline) -> None:
-        if deadline is not self._current.deadline:
-            self._current.deadline = deadline
+        if deadline is not self._deadline[0]:
+            self._deadline[0] = deadline
             self.set_progress_handler(None if deadline is NEVER else deadline.passed, _STEPS)
 
 
@@ -409,13 +399,11 @@ def _too_many_files(error: Exception) -> Exception:
     return IndexUnavailable(f"{error}: {advice}")
 
 
-def _may_lack_descriptors(error: BaseException) -> bool:
+def _may_lack_descriptors(error: Exception) -> bool:
     """Return whether too many open files may be the reason: SQLite only reports that it cannot open or read one."""
     cause: BaseException | None = error
     while cause is not None:
-        if getattr(cause, "errno", 0) in _TOO_MANY_FILES:
-            return True
-        if any(os.strerror(code) in str(cause) for code in _TOO_MANY_FILES):
+        if isinstance(storage_error("", cause), IndexUnavailable):
             return True
         if getattr(cause, "sqlite_errorcode", 0) & 0xFF in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR}:
             return True
