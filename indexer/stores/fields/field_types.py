@@ -107,9 +107,8 @@ def resolve(where: Compare | In, types: FieldTypes) -> Compare | In:
     kinds = _types_of(name, types)
     if "number" in kinds and isinstance(where, Compare) and where.op not in ("=", "!=") and _is_number(where.value):
         types = {name: [kind for kind in kinds if kind != "text"]}
-    if "date" in kinds:
-        values = tuple(as_date(value, kinds) or value if type(value) is int else value for value in values)
-    dates = [as_date(value, kinds) if "date" in kinds else None for value in values]
+    values = tuple(as_date(value, kinds) or value if type(value) is int else value for value in values)
+    dates = [as_date(value, kinds) for value in values]
     pairs = reversed([*zip(values, dates, strict=True)])  # the first value of a kind is named
     of_a_kind = {(type_of(value), date is None, value == ""): value for value, date in pairs}
     for value in of_a_kind.values():
@@ -124,12 +123,12 @@ def resolve(where: Compare | In, types: FieldTypes) -> Compare | In:
 
 
 def as_date(value: Value, kinds: Collection[Type]) -> Date | None:
-    """Return the date that a text or a whole number in a filter is, for a field that holds dates.
+    """Return the date that a text or a whole number in a filter is; None if it is none, or the field holds no dates.
 
     Args:
-        kinds: the types of the field. Where it also holds numbers, four digits are not a year.
+        kinds: the types of the field. If it also holds numbers, four digits are not a year.
     """
-    if isinstance(value, ExactText | Date | float | bool):
+    if "date" not in kinds or isinstance(value, ExactText | Date | float | bool):
         return None
     date = read_date(str(value))
     is_number = date is not None and date.precision == "year" and "number" in kinds
