@@ -7,6 +7,7 @@ from typing import get_args
 
 from indexer.encoders.recipes.port import Role
 from indexer.errors import BadInput
+from indexer.records import broken_at
 
 
 def checked_texts(texts: Iterable[str], role: Role) -> list[str]:
@@ -28,8 +29,6 @@ def checked_texts(texts: Iterable[str], role: Role) -> list[str]:
             raise BadInput(f"text {index} is not a string but {type(text).__name__}")
         if not text or text.isspace():
             raise BadInput(f"text {index} is empty: there is nothing to embed; leave it out")
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise BadInput(f"text {index} is not valid Unicode at character {error.start}") from error
+        if (broken := broken_at(text)) is not None:
+            raise BadInput(f"text {index} is not valid Unicode at character {broken}")
     return checked

@@ -112,14 +112,10 @@ def documents_after(view: Rows, after: int, count: int, ids: Ids | None = None) 
     return documents
 
 
-def every_row(view: Rows) -> Iterator[DocumentRow]:
-    """Yield all documents in order of their ids, whether they are sound or not."""
-    return map(_row, view.stream(f"{_DOCUMENTS} ORDER BY d.id"))
-
-
 def unsound_documents(view: Rows, meaning: Meaning | None) -> Iterator[str]:
     """Yield the uris of documents whose row does not match its hash; of embedded ones also title and text."""
-    return (row.uri for row in every_row(view) if not row.is_sound(meaning))
+    rows = map(_row, view.stream(f"{_DOCUMENTS} ORDER BY d.id"))
+    return (row.uri for row in rows if not row.is_sound(meaning))
 
 
 def _row(row: Sequence[Any]) -> DocumentRow:

@@ -46,21 +46,18 @@ class GenerationFile:
         """Open the file, or make it. Raises OSError."""
         path = folder / NAME
         is_new = not path.exists()
-        self._file: int | None = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         if is_new:
             sync(folder)
 
     def write(self, generation: Generation) -> None:
         """Replace the record by this commit; it is durable when this returns. Raises OSError."""
-        if self._file is not None:
-            # In place and of the same length: the disk has only one sector to write, and the file system nothing.
-            os.pwrite(self._file, _record(generation), 0)
-            _sync_data(self._file)
+        # In place and of the same length: the disk has only one sector to write, and the file system nothing.
+        os.pwrite(self._file, _record(generation), 0)
+        _sync_data(self._file)
 
     def close(self) -> None:
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+        os.close(self._file)
 
 
 _sync_data = getattr(os, "fdatasync", os.fsync)  # macOS has only the latter
