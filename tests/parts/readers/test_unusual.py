@@ -178,12 +178,21 @@ def test_a_long_number_in_a_pep_header(tmp_path: Path, collect: Collect) -> None
     assert one(collect, tmp_path / "a.rst", text).metadata == {"pep": 8, "number": digits, "size": len(text)}
 
 
-def test_a_reader_that_raises_fails_its_file_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("error", "problem"),
+    [
+        (ValueError("out of\nrange"), "ValueError: out of range"),
+        (IndexError("out of\nrange"), "something in it is missing, or not as its format asks"),
+    ],
+)
+def test_a_reader_that_raises_fails_its_file_alone(
+    error: Exception, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(text: str) -> None:
-        raise IndexError("out of\nrange")
+        raise error
 
     monkeypatch.setattr(rst, "read", broken)
-    with pytest.raises(Unreadable, match=r"^damaged, or no rst file \(IndexError: out of range\)$"):
+    with pytest.raises(Unreadable, match=rf"^damaged, or no rst file \({problem}\)$"):
         call_reader("rst", "text")
 
 
