@@ -37,14 +37,12 @@ def read_message(stream: BinaryIO, begin: int, end: int, limit: int) -> Message:
     stream.seek(begin)
     raw = stream.read(end - begin if end - begin <= limit else _HEAD_BYTES)
     message = _message(raw)
-    body = message.data[len(message.header) :]
-    return Message(message.header + _QUOTED_FROM.sub(b"", body))
+    return Message(message.header + _QUOTED_FROM.sub(b"", message.data[len(message.header) :]))
 
 
 def read_id(stream: BinaryIO, begin: int, end: int) -> str:
     """Return the id of a message, of which no more than the header is read: its body may have many megabytes."""
-    stream.seek(begin)
-    return _message(stream.read(min(end - begin, _HEAD_BYTES))).id
+    return _message(_read_at(stream, begin)[: end - begin]).id
 
 
 def _message(raw: bytes) -> Message:

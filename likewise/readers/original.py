@@ -14,6 +14,7 @@ from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from typing import Any, BinaryIO
 
@@ -40,9 +41,6 @@ MAX_MAILBOXES = 4
 
 _undrawn: dict[tuple[str, Stamp, int], tuple[float, str]] = {}
 """The pages that could not be drawn: when, and why."""
-
-_places: dict[tuple[str, Stamp], dict[str, tuple[int, int]]] = {}
-"""Where each message is in the mailboxes that were read last: the first of each id, by the name in its uri."""
 
 _PICTURES = {
     ".png": "image/png",
@@ -156,7 +154,7 @@ class Original:
         with self._open() as file:
             if self.format != MBOX.name:
                 return file.read()
-            places, name = self._places_of_messages(file), self.document.uri.removeprefix(f"{self.file}#")
+            places, name = _places(self.file, self.stamp), self.document.uri.removeprefix(f"{self.file}#")
             for begin, end in chain([places[name]] if name in places else [], message_places(file)):
                 message = read_message(file, begin, end, MAX_BYTES)
                 if message.mark == self.mark:
@@ -216,15 +214,6 @@ class Original:
             raise NoOriginal(f"{self.document.uri}: there is no page {number}: it has {held}")
         return picture
 
-    def _places_of_messages(self, file: BinaryIO) -> dict[str, tuple[int, int]]:
-        """Return where messages of this mailbox are. It is read once in a process."""
-        if (places := _places.get((self.file, self.stamp))) is None:
-            if len(_places) >= MAX_MAILBOXES:
-                _places.clear()
-            places = {read_id(file, *place): place for place in reversed([*message_places(file)])}
-            _places[self.file, self.stamp] = places
-        return places
-
     @contextmanager
     def _open(self) -> Iterator[BinaryIO]:
         path = self.file
@@ -245,6 +234,13 @@ class Original:
             if status.st_size > MAX_BYTES and self.format != MBOX.name:
                 raise NoOriginal(f"{self.document.uri}: its file has more than {MAX_BYTES // 2**20} MB")
             yield file
+
+
+@lru_cache(MAX_MAILBOXES)
+def _places(mailbox: str, stamp: Stamp) -> dict[str, tuple[int, int]]:
+    """Return where each message is in a mailbox as it was then: the first of each id, by the name in its uri."""
+    with open(mailbox, "rb", opener=_open_regular) as file:
+        return {read_id(file, *place): place for place in reversed([*message_places(file)])}
 
 
 def _open_regular(path: str, flags: int) -> int:
