@@ -23,24 +23,8 @@ from indexer.ledger import NO_REASON, Code, Reason
 from indexer.sources.content import Assembly, Content, Headings, Unreadable
 from indexer.sources.encoding import Decoded, decode_labelled
 from indexer.stores.words.analysis import close_up
-from likewise.readers.formats.html_arrangement import (
-    BLOCKS,
-    CELLS,
-    CONTROLS,
-    HEADINGS,
-    VERBATIM,
-    count,
-    is_all_links,
-    is_hidden,
-    is_invisible,
-    move_readings,
-    open_hidden_blocks,
-    pieces,
-    separate,
-    show_attributes,
-    show_shadow_roots,
-    words_in,
-)
+from likewise.readers.formats import html_arrangement as arrangement
+from likewise.readers.formats.html_arrangement import BLOCKS, CELLS, CONTROLS, HEADINGS, VERBATIM, words_in
 
 _CHARSET = re.compile(rb"<meta[^>]+?charset\s*=\s*[\"']?([-\w.:]+)|<\?xml[^>]+?encoding=[\"']([-\w.]+)", re.IGNORECASE)
 _ENDS = re.compile("</(?:body|html)\\s*>", re.IGNORECASE)
@@ -157,11 +141,11 @@ def write_body(tree: Any, into: Assembly) -> Written:
     body = tree.find(".//body")
     body = tree if body is None else body
     _show_frames(body)
-    separate(body)
-    show_attributes(body)
-    show_shadow_roots(body)
-    open_hidden_blocks(body)
-    move_readings(body)
+    arrangement.separate(body)
+    arrangement.show_attributes(body)
+    arrangement.show_shadow_roots(body)
+    arrangement.open_hidden_blocks(body)
+    arrangement.move_readings(body)
     walk = _Walk(body)
     for level, block, newlines in walk.blocks():
         if level:
@@ -210,7 +194,7 @@ class _Walk:
             parts.clear()
             if block.strip():
                 is_first_line = False
-                self.words += count(block)
+                self.words += arrangement.count(block)
                 yield level, block.strip("\n"), newlines
 
         stack: list[tuple[Any, bool]] = [(self._root, False)]
@@ -259,15 +243,16 @@ class _Walk:
     def _is_shown(self, element: Any, tag: str) -> bool:
         """Return whether an element is written. If a browser shows the element but it is not written, its words are
         counted."""
-        if not tag or is_invisible(element, tag):
-            self.hidden += words_in(element) if tag and is_hidden(element, tag) else 0
+        if not tag or arrangement.is_invisible(element, tag):
+            self.hidden += words_in(element) if tag and arrangement.is_hidden(element, tag) else 0
             return False
         if _is_control(element, tag) or _is_navigation(element, tag):
             words = words_in(element)
             self.words += words
             self.left_out += words
             return False
-        return not (tag == "a" and _is_heading_link(element))
+        # A link at a heading that leads to itself may be only a sign, such as a pilcrow.
+        return tag != "a" or not (element.get("href") or "").startswith("#") or words_in(element) > 0
 
     def _cells(self, row: Any) -> Iterator[str]:
         """Yield the text of each cell of a row. Text between cells, which is a fault of the page, is a cell too."""
@@ -323,7 +308,7 @@ def _is_navigation(element: Any, tag: str) -> bool:
     if not declared and tag not in {"header", "footer"}:
         return False
     if not declared:
-        return is_all_links(element) and next(element.iter(*HEADINGS), None) is None
+        return arrangement.is_all_links(element) and next(element.iter(*HEADINGS), None) is None
     linked, total, in_cells = _linked_words(element)
     return not in_cells and total - linked <= max(_MENU_WORDS, total // 2)
 
@@ -331,8 +316,8 @@ def _is_navigation(element: Any, tag: str) -> bool:
 def _linked_words(element: Any) -> tuple[int, int, int]:
     """Return the number of visible words in links and controls, of all words, and of words of cells outside links."""
     linked = total = in_cells = 0
-    for text, in_link, in_cell in pieces(element):
-        words = count(text)
+    for text, in_link, in_cell in arrangement.pieces(element):
+        words = arrangement.count(text)
         total += words
         linked += words * in_link
         in_cells += words * (in_cell and not in_link)
@@ -362,11 +347,6 @@ def _is_in_a_line(group: Any) -> bool:
 def _is_short_heading(element: Any) -> bool:
     parts = element.iter("table", *VERBATIM, *HEADINGS)
     return all(part is element for part in parts) and words_in(element) <= _LONG_HEADING_WORDS
-
-
-def _is_heading_link(element: Any) -> bool:
-    """Return whether a link is only the sign at a heading that leads to itself, such as a pilcrow."""
-    return (element.get("href") or "").startswith("#") and not words_in(element)
 
 
 def _squeeze(text: str | None, preformatted: int) -> str:

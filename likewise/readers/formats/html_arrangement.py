@@ -100,8 +100,8 @@ def open_hidden_blocks(body: Any) -> None:
     for element in hidden:
         named = [*openers.get(element.get("id"), ()), labels.get(element.get("aria-labelledby"))]
         before = _opener_before(element, opened) if element.tag in BLOCKS else None
-        candidates = [*named, before]
-        opener = next((each for each in candidates if each is not None and element not in _with_above(each)), None)
+        candidates = (each for each in (*named, before) if each is not None)
+        opener = next((each for each in candidates if element not in (each, *each.iterancestors())), None)
         if (opener is None and element.get("role") != "tabpanel") or is_all_links(element):
             continue
         if opener is before:
@@ -111,10 +111,6 @@ def open_hidden_blocks(body: Any) -> None:
         element.set("open", "")
         if opener is not None and opener.tag == "button":
             opener.tag = "div"
-
-
-def _with_above(element: Any) -> list[Any]:
-    return [element, *element.iterancestors()]
 
 
 def _opens(element: Any) -> bool:

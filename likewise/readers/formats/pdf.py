@@ -137,7 +137,8 @@ def _read_page(document: pypdfium2.PdfDocument, number: int) -> tuple[str, Code 
     text_page = page.get_textpage()
     text, code = _text(text_page, placed_texts(document, number, text_page)), None
     if not text.strip():
-        code = Code.PAGES_WITHOUT_TEXT if _shows_something(page) else None
+        is_blank = next(iter(page.get_objects(max_depth=1)), None) is None
+        code = None if is_blank else Code.PAGES_WITHOUT_TEXT
     elif len(text.strip()) < _MAX_STAMP_CHARACTERS and _is_picture(page):
         code = Code.PICTURE_PAGES
     elif _is_garbled(text_page, text):
@@ -174,11 +175,6 @@ def _is_garbled(page: pypdfium2.PdfTextPage, text: str) -> bool:
 def _is_of_two_scripts(word: str) -> bool:
     scripts = {unicodedata.name(letter, "?").partition(" ")[0] for letter in word}
     return len(scripts) > 1 and not scripts <= _WITHIN_LATIN
-
-
-def _shows_something(page: pypdfium2.PdfPage) -> bool:
-    """Return whether a page draws anything: a blank page does not."""
-    return next(iter(page.get_objects(max_depth=1)), None) is not None
 
 
 def _is_picture(page: pypdfium2.PdfPage) -> bool:
@@ -231,7 +227,7 @@ def join_lines(pages: Sequence[str]) -> Iterator[str]:
 
     def joined(match: re.Match[str]) -> str:
         left, right = match[1], match[2]
-        if _never_joined(left, right):
+        if not left or not right or left[-1].isdigit() or right[0].isdigit():
             return f"{left}-"
         without, with_hyphen = (frequency[f"{left}{hyphen}{right}".casefold()] for hyphen in ("", "-"))
         before, after = match.string[match.start() - 1 : match.start()], match.string[match.end(2) : match.end(2) + 1]
@@ -248,10 +244,6 @@ def join_lines(pages: Sequence[str]) -> Iterator[str]:
 
     for page in whole:
         yield _BROKEN.sub(joined, page)
-
-
-def _never_joined(left: str, right: str) -> bool:
-    return not left or not right or left[-1].isdigit() or right[0].isdigit()
 
 
 def _text(page: pypdfium2.PdfTextPage, placed: Sequence[PlacedText]) -> str:

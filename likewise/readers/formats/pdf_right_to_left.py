@@ -89,15 +89,11 @@ def _as_read(lines: Sequence[str], letters: Sequence[Letter]) -> tuple[str, list
     return text, [letter.index for letter in letters]
 
 
-def _height(letters: Sequence[Letter]) -> float:
-    """Return the height of a line: some files give the place of a glyph as that of its ink."""
-    return max(letter.place.top - letter.place.bottom for letter in letters)
-
-
 def _is_row(letters: Sequence[Letter]) -> bool:
     """Return whether letters are in one row: those of turned text are not."""
     middles = [letter.place.middle for letter in letters]
-    return max(middles) - min(middles) < _height(letters)
+    # Some files give the place of a glyph as that of its ink, so the highest letter counts.
+    return max(middles) - min(middles) < max(letter.place.top - letter.place.bottom for letter in letters)
 
 
 def _are_one_row(first: Sequence[Letter], second: Sequence[Letter]) -> bool:

@@ -97,18 +97,14 @@ def _texts(package: OfficePackage, part: str, parent: Any) -> Iterator[str]:
         if child.tag == _P:
             lines.append(_line(child))
         elif child.tag == _TABLE:
-            rows = ([_cell(cell) for cell in row.iterfind(qn("a:tc"))] for row in child.iterfind(qn("a:tr")))
-            yield "\n".join(map("\t".join, rows))
+            rows = [[cell.iter(_P) for cell in row.iterfind(qn("a:tc"))] for row in child.iterfind(qn("a:tr"))]
+            yield "\n".join("\t".join(" ".join(" ".join(map(_line, cell)).split()) for cell in row) for row in rows)
         elif child.tag == _DIAGRAM:
             yield diagram_words(package, part, child)
         elif isinstance(child.tag, str):
             yield from _texts(package, part, child)
     if lines:
         yield "\n".join(lines)
-
-
-def _cell(cell: Any) -> str:
-    return " ".join(" ".join(map(_line, cell.iter(_P))).split())
 
 
 def _line(paragraph: Any) -> str:
