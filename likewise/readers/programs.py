@@ -4,12 +4,13 @@ A program runs without a shell, in a process group and an empty folder of its ow
 output. What it writes to its standard output, in UTF-8, is the text.
 """
 
-# ruff: noqa: PTH110, PTH113, PTH117, PTH119
+# ruff: noqa: PTH110, PTH117, PTH119
 from __future__ import annotations
 
 import os
 import selectors
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -240,14 +241,10 @@ def _problem(command: tuple[str, ...]) -> str:
         (not os.path.isabs(program), f"{program} is a relative path: give the absolute one"),
         (not os.path.exists(program), f"{program} does not exist: install it, or correct the path"),
         (real != program, f"{program} is reached by a link: give the file itself, {real}"),
-        (not _is_program(program), f"{program} cannot be executed: give the path of a program"),
+        (shutil.which(program) is None, f"{program} cannot be executed: give the path of a program"),
         (
             not any(FILE in part for part in command[1:]),
             f'no argument has "{FILE}", which the path of a file replaces: add it',
         ),
     )
     return next((problem for is_one, problem in problems if is_one), "")
-
-
-def _is_program(path: str) -> bool:
-    return os.path.isfile(path) and os.access(path, os.X_OK)

@@ -8,12 +8,12 @@ tables become tabs and blanks, and hidden and deleted text is left out.
 # ruff: noqa: PTH123
 from __future__ import annotations
 
-import codecs
 import re
 from dataclasses import replace
 
 from indexer.ledger import Code, Reason
 from indexer.sources.content import Assembly, Content, Unreadable
+from indexer.sources.encoding import codec_of
 
 _TOKEN = re.compile(r"\\([a-zA-Z]+)(-?\d+)? ?|\\[^a-zA-Z]|[{}]|[^\\{}]+")
 _ASIDES = {
@@ -150,7 +150,7 @@ class _Source:
         if word in {"intbl", "pard"}:
             self._in_cell = word == "intbl"
         if word == "ansicpg":
-            if not _is_codec(code_page := f"cp{token[8:].strip()}"):
+            if not codec_of(code_page := f"cp{token[8:].strip()}"):
                 return
             self.code_page = code_page
         self.code_page = _CODE_PAGES.get(word, self.code_page)
@@ -167,14 +167,6 @@ class _Source:
             self._hidden -= _HIDING
         is_text = _SHOWN.match(token) or word in _PROPERTIES or word in _ASIDES
         return bool(self._hidden and is_text)
-
-
-def _is_codec(name: str) -> bool:
-    try:
-        codecs.lookup(name)
-    except LookupError:
-        return False
-    return True
 
 
 def _text(rtf: str, code_page: str) -> str:
