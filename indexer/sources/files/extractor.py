@@ -67,9 +67,7 @@ class Extractor:
 
     def close(self) -> None:
         """End the workers; the next file starts a new one."""
-        while self._idle:
-            self._idle.pop().close()
-        for worker in list(self._busy):
+        for worker in (*self._idle, *self._busy):
             worker.close()
 
     def ask(self, request: dict[str, Any], data: bytes | None, most: float | None) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from indexer import doors
 from indexer.errors import to_install
 from indexer.ledger import NO_REASON, Code, Reason
 from indexer.records import KnownFile, Stamp
+from indexer.sources import formats
 from indexer.sources.content import Content, Skip, Unreadable
 from indexer.sources.encoding import decode, decode_text, undecodable
 from indexer.sources.entry import Entry, ReadOptions, content_or_entry
@@ -26,23 +27,7 @@ from indexer.sources.files.extractor import EXTRACTOR, WORKERS
 from indexer.sources.files.titles import title_of
 from indexer.sources.folders.source import STDIN, Source
 from indexer.sources.folders.walk import WalkedFile
-from indexer.sources.formats import (
-    JSON,
-    JSONL,
-    MAILDIR,
-    MARKDOWN,
-    MBOX,
-    RST,
-    TEXT,
-    TSV,
-    Format,
-    format_of,
-    is_read_alike,
-    program_for,
-    read_head,
-    reader_of,
-    reason_not_to_read,
-)
+from indexer.sources.formats import Format, format_of, reader_of
 from indexer.sources.limits import MAX_EXPANSION, MAX_FILE_SECONDS, MAX_MB_SECONDS, PATIENCE_SECONDS
 from indexer.sources.records import jsonl, table
 from indexer.sources.records.record import Container
@@ -89,35 +74,29 @@ def read(
     mailboxes: Mailboxes | None = part and part.Mailboxes(known, options)
     slow_files = _SlowFiles(before_wait)
     for file in source.files(claim=True):
-        path, status = file.path, file.status
-        if status is None:
+        path = file.path
+        if file.status is None:
             yield Entry(path, path, file.state, file.reason, ignored=file.ignored)
             continue
         recorded = known(path)
-        if (
-            recorded is not None
-            and not options.rehash
-            and recorded.stamp.is_unchanged(status)
-            and _is_final(path, recorded, options)
-        ):
-            stamp = recorded.stamp
+        if recorded is not None and recorded.stamp.is_unchanged(file.status) and _is_final(path, recorded, options):
             for uri, state, reason in recorded.entries:
                 kept = state if state in ("skipped", "failed") else "unchanged"
-                yield Entry(uri, path, kept, reason, opened=False, stamp=stamp)
+                yield Entry(uri, path, kept, reason, opened=False, stamp=recorded.stamp)
             continue
         yield from entries_of(file, options, mailboxes, path != source.root, read_whole=slow_files.read)
     yield from slow_files.done()
 
 
 def _is_final(path: str, recorded: KnownFile, options: ReadOptions) -> bool:
-    """Return whether reading the file again would have the same outcome.
+    """Return whether reading the unchanged file again would have the same outcome.
 
-    This is true if the reader has not changed, and nothing was over the size limit, lacked a reader, or failed, unless
-    it took too long. A program of the user that has failed to read some pages counts too, and an attachment that took
-    too long.
+    This is true without --rehash if the reader has not changed, and nothing was over the size limit, lacked a reader,
+    or failed, unless it took too long. A program of the user that has failed to read some pages counts too, and an
+    attachment that took too long.
     """
     lacking = any(note.code in _LACKING for notes in recorded.notes.values() for note in notes)
-    if lacking or not is_read_alike(path, recorded, options.extractors):
+    if lacking or options.rehash or not formats.is_read_alike(path, recorded, options.extractors):
         return False
     for _, state, reason in recorded.entries:
         if (state == "failed" and reason.code is not Code.TOO_SLOW) or (
@@ -186,9 +165,10 @@ def entries_of(
         with mailboxes.open(walked) if mailboxes and walked.maildir else open(file_path, "rb") as file:
             status = os.fstat(file.fileno())
             stamp = Stamp(status.st_size, status.st_mtime_ns, status.st_ino, read_ns)
-            head = read_head(file)
-            format_ = MAILDIR if walked.maildir else format_of(path, head)
-            if format_ is TEXT and (program := program_for(options.extractors, os.path.splitext(path)[1].lower())):
+            head = formats.read_head(file)
+            format_ = formats.MAILDIR if walked.maildir else format_of(path, head)
+            extension = os.path.splitext(path)[1].lower()
+            if format_ is formats.TEXT and (program := formats.program_for(options.extractors, extension)):
                 format_ = Format(program.kind, "extracted")
             reader = reader_of(format_.name)
             part, format_ = part_of(file, format_)
@@ -197,9 +177,9 @@ def entries_of(
             entries: Iterable[Entry]
             if reason := _reason_to_skip(path, format_, head, stamp.size, options):
                 entries = [container.whole(True, reason)]
-            elif format_ in (MBOX, MAILDIR) and mailboxes is None:
+            elif format_ in (formats.MBOX, formats.MAILDIR) and mailboxes is None:
                 entries = [container.whole(True, Code.NO_READER(format_.name, to_install()))]
-            elif format_ in (MBOX, MAILDIR) and mailboxes is not None:
+            elif format_ in (formats.MBOX, formats.MAILDIR) and mailboxes is not None:
                 entries = mailboxes.entries(part, walked, stamp)
             elif format_.kind == "records":
                 entries = _in_time(_records(part, format_, container), path, stamp)
@@ -238,7 +218,7 @@ def _whole_file(data: bytes, format_: Format, container: Container) -> Entry:
     """
     path, options = container.file, container.options
     is_extracted = format_.kind == "extracted"
-    program = program_for(options.extractors, format_.name) if is_extracted else None
+    program = formats.program_for(options.extractors, format_.name) if is_extracted else None
     extract = partial(EXTRACTOR.extract, path, format_.reader, MAX_EXPANSION * options.max_bytes)
     attempt = partial(content_or_entry, uri=path, file=path, stamp=container.stamp)
     content: Content | Entry | None = None
@@ -262,22 +242,22 @@ def _reason_to_skip(path: str, format_: Format, head: bytes, size: int, options:
     """Return why a file is skipped without being read; `NO_REASON` if it is to be read."""
     if not head:
         return Code.EMPTY()
-    is_read_here = format_.kind != "extracted" and format_ is not MBOX
+    is_read_here = format_.kind != "extracted" and format_ is not formats.MBOX
     # A table with few NUL bytes is a table: they are left out, with a note.
     is_damaged = format_.kind == "records" and head.count(0) <= max(8, len(head) // 20)
-    if is_read_here and (reason := reason_not_to_read(path, head.replace(b"\0", b"") if is_damaged else head)):
+    if is_read_here and (reason := formats.reason_not_to_read(path, head.replace(b"\0", b"") if is_damaged else head)):
         return reason
-    if size > options.max_bytes and (format_.kind != "records" or format_ is JSON):
+    if size > options.max_bytes and (format_.kind != "records" or format_ is formats.JSON):
         return Code.TOO_LARGE(f"{size / 2**20:,.1f}", f"{options.max_file_mb:g}")
     return NO_REASON
 
 
 def _records(file: BinaryIO, format_: Format, container: Container) -> Iterator[Entry]:
     options = container.options
-    if format_ is JSONL:
+    if format_ is formats.JSONL:
         yield from jsonl.read_jsonl(file, container)
-    elif format_ is not JSON:
-        yield from table.read_table(file, container, "\t" if format_ is TSV else None)
+    elif format_ is not formats.JSON:
+        yield from table.read_table(file, container, "\t" if format_ is formats.TSV else None)
     else:
         data = file.read()
         text = decode(data) or ""
@@ -306,7 +286,7 @@ def _decode(data: bytes, path: str, format_: Format) -> Content:
         Skip, Unreadable: see content.py.
     """
     # In Markdown "# Encoding: of names" is a heading.
-    decoded = decode_text(data, cookies=format_ not in (MARKDOWN, RST))
+    decoded = decode_text(data, cookies=format_ not in (formats.MARKDOWN, formats.RST))
     if decoded is None:
         raise Unreadable(undecodable(data))
     text = decoded.text
