@@ -126,12 +126,7 @@ def languages_of(texts: Sequence[str], *, least: float | None = None) -> dict[st
 
 def say_something(texts: Sequence[str]) -> bool:
     """Return whether texts have the letters that `languages_of` needs."""
-    seen = 0
-    for excerpt in _excerpts(texts, SAMPLE_TEXTS):
-        seen += sum(map(str.isalpha, excerpt))
-        if seen >= MIN_LETTERS:
-            return True
-    return False
+    return sum(sum(map(str.isalpha, excerpt)) for excerpt in _excerpts(texts, SAMPLE_TEXTS)) >= MIN_LETTERS
 
 
 def listed(shares: Mapping[str, float]) -> dict[str, float]:
@@ -197,14 +192,12 @@ def _classifier() -> LanguageIdentifier:
     return _kept_classifier() if next(_loads) else _load_classifier()
 
 
-@cache
-def _kept_classifier() -> LanguageIdentifier:
-    return _load_classifier()
-
-
 def _load_classifier() -> LanguageIdentifier:
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     classifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
     classifier.set_languages([*NAMES, *_COUNTED_AS, _NO_LANGUAGE])
     return classifier
+
+
+_kept_classifier = cache(_load_classifier)

@@ -57,7 +57,7 @@ def languages_of_index(snapshot: Snapshot) -> dict[str, float]:
 def notes_on_texts(recipe: Recipe | None, language: str, shares: Mapping[str, float]) -> list[str]:
     """Return the notes on texts of these languages in an index with this model and language."""
     unread = unread_note(recipe, shares) if recipe is not None else None
-    return [note for note in (unread, other_language_note(language, shares)) if note is not None]
+    return list(filter(None, (unread, other_language_note(language, shares))))
 
 
 def unread_note(recipe: Recipe, shares: Mapping[str, float]) -> str | None:

@@ -30,9 +30,7 @@ MIN_FREQUENT_WORDS = 2
 
 def unread_question_note(recipe: Recipe | None, question: str, mode: str) -> str | None:
     """Return a note if the model of an index reads English alone and a question is surely in another language."""
-    if recipe is None or not reads_english_alone(recipe.for_questions):
-        return None
-    if (language := other_language(question)) is None:
+    if recipe is None or not reads_english_alone(recipe.for_questions) or not (language := other_language(question)):
         return None
     from indexer.encoders.recipes.locate import MULTILINGUAL_MODEL
 
