@@ -26,14 +26,7 @@ from indexer.errors import BadInput, NothingKnown, TextTooLong
 from indexer.exchange import Embedded
 from indexer.indexing.new_index import AUTO_MODEL, NewIndex
 from indexer.listener import SILENT, Collecting, Listener
-from indexer.passages.cut import (
-    DEFAULT_PASSAGE_TOKENS,
-    PassageSettings,
-    cut,
-    default_overlap,
-    embedded_texts,
-    whole_number,
-)
+from indexer.passages.cut import DEFAULT_PASSAGE_TOKENS, PassageSettings, cut, embedded_texts, whole_number
 from indexer.records import Document, Span
 from indexer.settings import Settings
 from indexer.stores.words.analysis import is_auto
@@ -244,7 +237,8 @@ def settings_of_new(
     room = min(limit, DEFAULT_PASSAGE_TOKENS) if max_tokens is None else whole_number("max tokens", max_tokens)
     if room > limit:
         raise BadInput(f"max tokens {room} is over what {encoder.recipe.model} reads: {limit}")
-    passages = PassageSettings(room, whole_number("overlap", overlap) if overlap is not None else default_overlap(room))
+    shared = PassageSettings.default_overlap(room) if overlap is None else whole_number("overlap", overlap)
+    passages = PassageSettings(room, shared)
     return _in_language(options.language, Settings(recipe.dimensions, recipe, passages)), encoder
 
 

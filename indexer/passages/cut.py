@@ -66,6 +66,11 @@ class PassageSettings:
                 f"use 0 to {self.max_tokens // 2}"
             )
 
+    @staticmethod
+    def default_overlap(max_tokens: int) -> int:
+        """Return how many tokens neighbouring passages of at most `max_tokens` tokens share by default."""
+        return min(DEFAULT_OVERLAP_TOKENS, max_tokens // 4)
+
     @property
     def identity(self) -> str:
         """The text that goes into every content hash of an index that is cut this way.
@@ -86,11 +91,6 @@ def whole_number(name: str, value: object) -> int:
     if not isinstance(value, Integral) or isinstance(value, bool):
         raise BadInput(f"{name} is {value!r}: give a whole number")
     return int(value)
-
-
-def default_overlap(max_tokens: int) -> int:
-    """Return how many tokens neighbouring passages of at most `max_tokens` tokens share by default."""
-    return min(DEFAULT_OVERLAP_TOKENS, max_tokens // 4)
 
 
 def embedded_texts(document: Document, spans: Sequence[Span]) -> list[str]:

@@ -97,9 +97,7 @@ def hidden_ranges(text: str, format_: str | None, *, for_people: bool = False) -
     finders: dict[str, Callable[[str], Iterable[Range]]] = {
         "latex": _latex_accents,
         "rst": rst,
-        "markdown": markdown,
-        "ipynb": markdown,
-        "canvas": markdown,
+        **dict.fromkeys(("markdown", "ipynb", "canvas"), markdown),
         "subtitles": subtitle_marks,
     }
     for start, end in sorted(finders[format_](text)) if format_ in finders else ():
