@@ -220,7 +220,7 @@ class Index:
         Raises:
             BadInput: the index holds vectors of your own.
         """
-        return self._core.embedder
+        return self._core.require_model().embedder
 
     def changed(self, documents: Iterable[Document] | Document) -> list[Document]:
         """Return the documents that must be embedded: new documents, and documents with other content than stored.

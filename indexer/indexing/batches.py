@@ -128,7 +128,7 @@ def read_documents(
         return with_own_vectors(documents, vectors, spans, dimensions), ()
     if spans is not None:
         raise BadInput("spans were given without vectors: give both, or neither to have documents cut by the model")
-    listed = _listed(documents)
+    listed = listed_documents(documents)
     incoming: list[Incoming] = [(document, None) for document in {each.uri: each for each in listed}.values()]
     if not (uris := _repeated(listed)):
         return incoming, ()
@@ -254,13 +254,13 @@ def _recipe_error(document: Document, advice: str) -> RecipeMismatch:
 
 def _distinct(documents: Iterable[Document] | Document, *, empty: bool = False) -> list[Document]:
     """Return valid documents of distinct uris; `empty` allows documents without text."""
-    listed = _listed(documents, empty=empty)
+    listed = listed_documents(documents, empty=empty)
     for uri in _repeated(listed):
         raise BadInput(f"{uri}: comes twice in one call, with two vectors: give each uri once")
     return listed
 
 
-def _listed(documents: Iterable[Document] | Document, *, empty: bool = False) -> list[Document]:
+def listed_documents(documents: Iterable[Document] | Document, *, empty: bool = False) -> list[Document]:
     """Return valid documents; `empty` allows documents without text."""
     if not isinstance(documents, Document | Iterable):
         raise BadInput(f"the documents are not a list but {type(documents).__name__}")

@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from os import PathLike
-from typing import Self
 
 from indexer.encoders import Encoder, Recipe, RecipeSpec, get_encoder
 from indexer.encoders.registry import Model
@@ -31,7 +30,7 @@ from indexer.stores.port import Batch, Hashes
 from indexer.stores.reading.store import Store, Writer
 
 
-class IndexCore:
+class IndexCore(AbstractContextManager["IndexCore"]):
     """An open index for code that writes to it. Safe to share among threads.
 
     Attributes:
@@ -98,9 +97,6 @@ class IndexCore:
 
     def close(self) -> None:
         self.store.engine.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *ended: object) -> None:
         self.close()
@@ -210,11 +206,6 @@ class IndexCore:
     def window(self, workers: Workers | None = None) -> int:
         """Return how many batches are under way while the next is read."""
         return 0 if self._embedding is None else self._embedding.window(workers)
-
-    @property
-    def embedder(self) -> Embedder:
-        """What embeds documents for this index elsewhere; errors are those of `Embedder`."""
-        return self.require_model().embedder
 
     def require_model(self) -> IndexEmbedding:
         """Return what embeds documents for this index. Raises BadInput if it holds vectors of the user's own."""

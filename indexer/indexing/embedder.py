@@ -14,7 +14,7 @@ from indexer.encoders.machine.runtime import Runtime
 from indexer.encoders.recipes.recipe import PROBE
 from indexer.errors import BadInput
 from indexer.exchange import Embedded
-from indexer.indexing.batches import batches, validate
+from indexer.indexing.batches import batches, listed_documents
 from indexer.indexing.embedding import BATCH_CHARACTERS, Embedding
 from indexer.listener import Collecting
 from indexer.passages.cut import PassageSettings
@@ -82,10 +82,7 @@ class Embedder:
             BadInput: a document that no index can store.
             ModelError: the model cannot be loaded, or has other weights than the recipe was made with.
         """
-        listed = [documents] if isinstance(documents, Document) else list(documents)
-        for document in listed:
-            validate(document)
-        parts = batches(((document, None) for document in listed), lambda: BATCH_CHARACTERS)
+        parts = batches(((document, None) for document in listed_documents(documents)), lambda: BATCH_CHARACTERS)
         return [embedded for part in parts for embedded in self._embed([document for document, _ in part])]
 
     def _embed(self, documents: Sequence[Document]) -> list[Embedded]:

@@ -325,8 +325,7 @@ class _Commits:
         seen = self._seen
         seen.notes |= dict.fromkeys(prepared.notes)
         states, work = prepared.states(), prepared.work
-        reasons = {uri: Code.UNREADABLE() for uri in prepared.empty}
-        reasons |= prepared.failed
+        reasons = {**dict.fromkeys(prepared.empty, Code.UNREADABLE()), **prepared.failed}
         rows = [
             self.row(entry, states[uri], reasons.get(uri, entry.reason))
             for uri, (_, _, entry, _) in batch.documents.items()

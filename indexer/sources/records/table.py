@@ -10,6 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -376,14 +377,9 @@ def _until_damage(rows: Iterator[tuple[int, list[str]]]) -> Iterator[list[str]]:
     Raises:
         _Damaged: it is the first row.
     """
-    any_row = False
-    try:
-        for _, row in rows:
-            yield row
-            any_row = True
-    except _Damaged:
-        if not any_row:
-            raise
+    yield from (row for _, row in islice(rows, 1))
+    with suppress(_Damaged):
+        yield from (row for _, row in rows)
 
 
 def _title_rows(first: Sequence[list[str]], texts: set[str]) -> int:
