@@ -28,6 +28,10 @@ MIN_FREQUENT_WORDS = 2
 """Minimum frequent words of a language in a question. One of them may be a name or an English word."""
 
 
+_BY_SCRIPT = {"Cjk": "Chinese or Japanese", "Hiragana": "Japanese", "Katakana": "Japanese", "Hangul": "Korean"}
+"""Languages by their script, where they have other names than it."""
+
+
 def unread_question_note(recipe: Recipe | None, question: str, mode: str) -> str | None:
     """Return a note if the model of an index reads English alone and a question is surely in another language."""
     if recipe is None or not reads_english_alone(recipe.for_questions) or not (language := other_language(question)):
@@ -49,11 +53,11 @@ def other_language(question: str) -> str | None:
 
     A question has too few words for a classifier, so only the most frequent words and the script decide.
     """
-    letters = [letter for letter in question if letter.isalpha()]
+    letters = [letter for letter in unicodedata.normalize("NFKC", question) if letter.isalpha()]
     others = [letter for letter in letters if not unicodedata.name(letter, "LATIN").startswith("LATIN")]
     if 2 * len(others) > len(letters):
         script = unicodedata.name(others[0]).partition(" ")[0].capitalize()
-        return "Chinese or Japanese" if script == "Cjk" else script
+        return _BY_SCRIPT.get(script, script)
     frequent = dict(_frequent_words())
     of_names, asking = frequent.pop("names"), frequent.pop("asking")
     words = frozenset(_WORDS.findall(question.lower()))
