@@ -136,7 +136,7 @@ def _notes(view: View, folder: Path) -> list[str]:
             f"{count_of(orphans, 'file')} in segments/ without an owner; the next writer removes what is unused"
         )
     notes += notes_on_abandoned(folder.resolve().parent)
-    rows = queries.setting_rows(view)
+    rows = dict(view.connection.execute("SELECT name, value FROM setting"))
     return notes + setting_notes(rows, unfinished_run=queries.run_is_unfinished(rows))
 
 

@@ -56,7 +56,8 @@ class Catalog:
                 generation = self._generation()
                 if generation is not None and generation != read_generation(path.parent):
                     self._acknowledge(generation)
-                self._note_loss()
+                if (lost := _settings(db).get("lost")) is not None:
+                    self._notes.append(loss(path.parent, int(lost)))
                 self._follow()
         except BaseException:
             self._release()
@@ -144,10 +145,6 @@ class Catalog:
             with self.transaction() as db:
                 moves.carry(db.conn, move)
                 _set(db, {"home": moves.home_of(self._path.parent)})
-
-    def _note_loss(self) -> None:
-        if (lost := _settings(self._db).get("lost")) is not None:
-            self._notes.append(loss(self._path.parent, int(lost)))
 
     @contextmanager
     def transaction(self) -> Iterator[Database]:

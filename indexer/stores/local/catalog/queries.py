@@ -31,10 +31,6 @@ def run_is_unfinished(rows: Mapping[str, str]) -> bool:
     return rows["run"] != rows["finished_run"]
 
 
-def setting_rows(view: View) -> dict[str, str]:
-    return dict(view.connection.execute("SELECT name, value FROM setting"))
-
-
 # vectors
 
 
