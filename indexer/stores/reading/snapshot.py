@@ -115,7 +115,7 @@ class Snapshot(DocumentReader, FieldReader, LedgerReader):
 
         def text_of(passage: int) -> str:
             (found,) = self.passages_by_id([passage])
-            return f"{found.title} {found.text}"
+            return f"{found.title}. {found.text}"
 
         return corrected(question, self._view.words(), text_of)
 

@@ -71,6 +71,13 @@ def test_conditions_stay_as_they_were_typed(searcher: Searcher, question: str, m
     assert searcher.search(question, mode="hybrid", literal=False).did_you_mean == meant
 
 
+def test_the_first_word_of_a_text_loses_its_capital_below_a_title(tmp_path: Path, module_encoder: Any) -> None:
+    with Index.create(tmp_path / "x.index", model=module_encoder) as index:
+        index.add([Document("a", "Fermenting takes a week.", title="Cabbage")])
+    with Searcher(tmp_path / "x.index", module_encoder) as searcher:
+        assert searcher.search("fermentng", mode="hybrid").did_you_mean == "fermenting"
+
+
 def test_of_equally_similar_words_the_most_frequent_is_meant(tmp_path: Path, encoder: Any) -> None:
     texts = ["a barge", "a badge", "a badge and a barge", "a badge"]
     with Index.create(tmp_path / "x.index", model=encoder) as index:
