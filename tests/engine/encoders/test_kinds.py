@@ -118,8 +118,12 @@ def test_a_loader_decides_how_a_name_is_written_and_what_is_recorded_if_a_user_n
 
 
 @pytest.mark.needs("shell")
-def test_an_index_from_the_shell(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_index_from_the_shell(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     from likewise.shell import main
+
+    monkeypatch.setattr("likewise.shell.terminal.progress.LOOK_S", 3600.0)  # no lines about the time that a test takes
 
     def shell(*arguments: str | Path) -> tuple[int, str, str]:
         capfd.readouterr()

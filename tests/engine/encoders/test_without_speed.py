@@ -54,6 +54,7 @@ def shell(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
     from likewise.shell import main
 
     monkeypatch.delenv("LIKEWISE_INDEX", raising=False)
+    monkeypatch.setattr("likewise.shell.terminal.progress.LOOK_S", 3600.0)  # no lines about the time that a test takes
 
     def run(*arguments: str | Path) -> tuple[int, str, str]:
         capfd.readouterr()

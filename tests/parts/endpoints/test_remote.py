@@ -70,6 +70,7 @@ def shell(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) ->
     from likewise.shell import main
 
     monkeypatch.delenv("LIKEWISE_INDEX", raising=False)
+    monkeypatch.setattr("likewise.shell.terminal.progress.LOOK_S", 3600.0)  # no lines about the time that a test takes
 
     def run(*arguments: str | Path) -> SimpleNamespace:
         capfd.readouterr()

@@ -825,7 +825,10 @@ def test_an_index_that_another_process_makes_at_the_last_moment_is_not_overwritt
     for copying in (False, True):
         folder = tmp_path / f"{copying}.index"
         monkeypatch.setattr(slots, "require_room", overtaken)
-        with pytest.raises(BadInput, match="another process has just made it"):
+        with (
+            Index.open(tmp_path / "source.index", encoder) as source,
+            pytest.raises(BadInput, match="another process has just made it"),
+        ):
             copy(store_of(source), str(folder)) if copying else create_store(folder, settings)
         with Index.open(folder) as index:
             assert [*contents(index)] == ["d7"]
