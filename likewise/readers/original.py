@@ -224,16 +224,15 @@ class Original:
             with suppress(OSError):
                 path = next((file for name, file in message_files(os.path.dirname(path)) if name == path), path)
         try:
-            file = open(path, "rb", opener=_open_regular)  # noqa: SIM115 - closes what it refuses, such as folders
+            with open(path, "rb", opener=_open_regular) as file:
+                status = os.fstat(file.fileno())
+                if not stat.S_ISREG(status.st_mode) or not self.stamp.matches(status):
+                    raise changed_error
+                if status.st_size > MAX_BYTES and self.format != MBOX.name:
+                    raise NoOriginal(f"{self.document.uri}: its file has more than {MAX_BYTES // 2**20} MB")
+                yield file
         except OSError as error:
             raise changed_error from error
-        with file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode) or not self.stamp.matches(status):
-                raise changed_error
-            if status.st_size > MAX_BYTES and self.format != MBOX.name:
-                raise NoOriginal(f"{self.document.uri}: its file has more than {MAX_BYTES // 2**20} MB")
-            yield file
 
 
 @lru_cache(MAX_MAILBOXES)
