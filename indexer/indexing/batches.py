@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,10 @@ from indexer.settings import Meaning
 from indexer.stores.fields.flatten import scalars
 from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.port import EmbeddedDocument, Hashes
-from indexer.stores.vectors import unit_rows
+from indexer.stores.vectors import stored_rows, unit_rows
+
+if TYPE_CHECKING:
+    from indexer.sources.entry import Entry
 
 Incoming = tuple[Document, Embedded | None]
 """A document, with its passages and vectors if it brings its own."""
@@ -156,7 +159,7 @@ def with_own_vectors(
     listed = _distinct(documents, empty=True)
     if spans is None:
         rows = unit_rows(vectors, dimensions, [document.uri for document in listed])
-        return [(document, as_one_passage(document, row)) for document, row in zip(listed, rows, strict=True)]
+        return [(document, _as_one_passage(document, row)) for document, row in zip(listed, rows, strict=True)]
     for name, value in (("vectors", vectors), ("spans", spans)):
         if not isinstance(value, Sequence | np.ndarray) or len(value) != len(listed):
             raise BadInput(
@@ -201,7 +204,7 @@ def require_embedded(document: Document, embedded: Embedded, recipe: Recipe | No
     if not isinstance(embedded, Embedded):
         raise BadInput(f"{document.uri}: {embedded!r:.80} is not what Embedder.embed returns")
     if recipe is None or embedded.recipe != recipe.identity:
-        raise recipe_error(document, "embed with Embedder(index.recipe, index.passage_settings)")
+        raise _recipe_error(document, "embed with Embedder(index.recipe, index.passage_settings)")
     if not embedded.spans:
         return embedded
     inside = (isinstance(span, Span) and 0 <= span.start < span.end <= len(document.text) for span in embedded.spans)
@@ -213,13 +216,43 @@ def require_embedded(document: Document, embedded: Embedded, recipe: Recipe | No
     return replace(embedded, vectors=own if np.abs(rows - own).max() < 1e-6 else rows)
 
 
-def as_one_passage(document: Document, row: Vector) -> Embedded:
+def vectors_of_record(
+    record: Entry, recipe: Recipe | None, dimensions: int, recipe_advice: str, width_advice: str
+) -> Embedded | None:
+    """Return the passages and unit vectors that a record brings; None if it brings none.
+
+    Args:
+        record: a record with a document. It may have the vector of its whole text, or the passages of an export.
+        recipe: the recipe of the index.
+        dimensions: width of a vector; 0 for the width of the record's vectors.
+        recipe_advice, width_advice: what to do about passages of another recipe, and about a vector of another width
+            than those of the model.
+
+    Raises:
+        BadInput: a vector that cannot be stored.
+        RecipeMismatch: the passages were embedded by another recipe.
+    """
+    document, vector, embedded = record.document, record.vector, record.embedded
+    assert document is not None
+    if embedded is not None:
+        if embedded.recipe != (recipe.identity if recipe else ""):
+            raise _recipe_error(document, recipe_advice)
+        names = [document.uri] * len(embedded.spans)
+        return replace(embedded, vectors=stored_rows(embedded.vectors, dimensions, names))
+    if vector is None:
+        return None
+    if dimensions and len(vector) != dimensions:
+        advice = f"; {width_advice}" if recipe is not None else ""
+        raise BadInput(f"its vector has {len(vector)} dimensions and the index {dimensions}{advice}")
+    return _as_one_passage(document, unit_rows(np.array([vector], np.float32), dimensions, [document.uri])[0])
+
+
+def _as_one_passage(document: Document, row: Vector) -> Embedded:
     """Return the whole text of a document as its only passage."""
     return Embedded((Span(0, len(document.text)),), row[None, :])
 
 
-def recipe_error(document: Document, advice: str) -> RecipeMismatch:
-    """Return the error for a document whose vectors the index's recipe did not make."""
+def _recipe_error(document: Document, advice: str) -> RecipeMismatch:
     return RecipeMismatch(f"{document.uri}: its vectors were made by another recipe than the index's: {advice}")
 
 

@@ -11,11 +11,9 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import chain, groupby
 from operator import attrgetter
 
-import numpy as np
-
 from indexer.errors import BadInput, IndexDamaged, count_of
 from indexer.exchange import Embedded
-from indexer.indexing.batches import Pending, Prepared, as_one_passage, recipe_error, validate
+from indexer.indexing.batches import Pending, Prepared, validate, vectors_of_record
 from indexer.indexing.core import IndexCore
 from indexer.indexing.embedding import BATCH_CHARACTERS, COMMIT_S, FIRST_BATCH_CHARACTERS, FIRST_BATCH_S
 from indexer.ledger import HELD, NO_REASON, Code, LedgerState, Reason
@@ -29,7 +27,6 @@ from indexer.sources.formats import is_read_alike
 from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, RunOutcome
 from indexer.stores.reading.snapshot import Snapshot
 from indexer.stores.reading.store import Writer
-from indexer.stores.vectors import stored_rows, unit_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +65,9 @@ class Summary:
         sums = {each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)}
         return Summary(**(sums | {"reason": self.reason or other.reason}))
 
+
+_VECTOR_ADVICE = "export without --vectors, or use likewise copy", "an index for it is made with --dimensions"
+"""What to do about passages of another recipe, and about a vector of another width than those of the model."""
 
 NAMED_SKIPS = 3
 """Maximum skipped files and records, and files with the same ids, that a run names."""
@@ -575,27 +575,10 @@ class Run:
         batch.characters += 256
 
     def _own_vectors(self, entry: Entry) -> Embedded | None:
-        """Return the passages and unit vectors of a record, if it has any. The first vectors decide the width of an
-        index without one.
-
-        Raises:
-            BadInput: a vector that cannot be stored.
-            RecipeMismatch: the passages were embedded by another recipe.
-        """
-        recipe, dimensions = self._index.recipe, self._index.settings.dimensions
-        document, vector, embedded = entry.document, entry.vector, entry.embedded
-        assert document is not None
-        if embedded is not None:
-            if embedded.recipe != (recipe.identity if recipe else ""):
-                raise recipe_error(document, "export without --vectors, or use likewise copy")
-            names = [document.uri] * len(embedded.spans)
-            embedded = replace(embedded, vectors=stored_rows(embedded.vectors, dimensions, names))
-        elif vector is not None:
-            if dimensions and len(vector) != dimensions:
-                advice = "; an index for it is made with --dimensions" if recipe is not None else ""
-                raise BadInput(f"its vector has {len(vector)} dimensions and the index {dimensions}{advice}")
-            rows = unit_rows(np.array([vector], np.float32), dimensions, [document.uri])
-            embedded = as_one_passage(document, rows[0])
+        """Return the passages and vectors of a record, if it has any. The first vectors decide the width of an index
+        without one."""
+        dimensions = self._index.settings.dimensions
+        embedded = vectors_of_record(entry, self._index.recipe, dimensions, *_VECTOR_ADVICE)
         if embedded is not None and not dimensions:
             self._index.take_width(embedded.vectors.shape[1])
         return embedded
