@@ -136,8 +136,7 @@ def listed(shares: Mapping[str, float]) -> dict[str, float]:
 
 def named(shares: Mapping[str, float]) -> str:
     """Return shares as people read them: `English 92 %, German 8 %`. Shares below MIN_NAMED_SHARE are left out."""
-    parts = [f"{NAMES[code]} {share:.0%}".replace("%", " %") for code, share in listed(shares).items()]
-    return ", ".join(parts)
+    return ", ".join(f"{NAMES[code]} {share:.0%}".replace("%", " %") for code, share in listed(shares).items())
 
 
 def _excerpts(texts: Sequence[str], count: int) -> Iterable[str]:

@@ -82,7 +82,9 @@ class Source:
             claim: let later SOURCEs of the run leave these files out.
         """
         for file in self._files(claim):
-            yield file if file.path.isascii() else _refuse_name(file)
+            # A file whose name is not UTF-8 has failed, because its path cannot be the uri of a document.
+            name = file.path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+            yield file if name == file.path else WalkedFile(name, None, "failed", Code.NAME_NOT_UTF_8())
 
     def _files(self, claim: bool) -> Iterator[WalkedFile]:
         try:
@@ -138,12 +140,6 @@ class Source:
             if part is None or not part.matches(name, is_folder=True):
                 return False
         return True
-
-
-def _refuse_name(file: WalkedFile) -> WalkedFile:
-    """Return the file. A file whose name is not UTF-8 has failed, because its path cannot be the uri of a document."""
-    name = file.path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    return file if name == file.path else WalkedFile(name, None, "failed", Code.NAME_NOT_UTF_8())
 
 
 def open_sources(arguments: Sequence[str], options: ReadOptions, is_index: IsIndex) -> list[Source]:
