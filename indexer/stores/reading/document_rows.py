@@ -275,18 +275,19 @@ class DocumentReader:
         Raises:
             IndexDamaged: a passage does not match its checksum.
         """
-        rows = self._view.rows(
-            "SELECT p.id FROM {tables}.document d LEFT JOIN {tables}.passage p ON p.document_id = d.id"
-            " WHERE d.{key} = %s ORDER BY p.id",
-            self._view.key_of(uri),
-        )
-        return self.passages_by_id([id_ for (id_,) in rows if id_ is not None]) if rows else None
+        ids = self._of_passages("id", uri)
+        return None if ids is None else self.passages_by_id(ids)
 
     def vectors_of(self, uri: str) -> Vector | None:
         """Return the stored vectors of a document's passages (passages, dimensions); None for an unknown uri."""
+        vectors = self._of_passages("vector", uri)
+        return None if vectors is None else to_float32(self._view.halves(vectors))
+
+    def _of_passages(self, column: str, uri: str) -> list[Any] | None:
+        """Return a column of the passages of a document, in their order; None for an unknown uri."""
         rows = self._view.rows(
-            "SELECT p.vector FROM {tables}.document d LEFT JOIN {tables}.passage p ON p.document_id = d.id"
+            f"SELECT p.{column} FROM {{tables}}.document d LEFT JOIN {{tables}}.passage p ON p.document_id = d.id"
             " WHERE d.{key} = %s ORDER BY p.id",
             self._view.key_of(uri),
         )
-        return to_float32(self._view.halves([vector for (vector,) in rows if vector is not None])) if rows else None
+        return [value for (value,) in rows if value is not None] if rows else None
