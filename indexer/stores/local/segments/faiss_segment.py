@@ -94,10 +94,11 @@ def build(
     """
     flat = _flat(dimensions, batches)
     if recall is None:
-        return publish(folder, name, EXACT, Positions(passages, documents, None), lambda path: _write(flat, path))
+        positions = Positions(passages, documents, None)
+        return publish(folder, name, EXACT, positions, lambda path: faiss.write_index(flat, str(path)))
     whole, lists, parameters = _inverted(flat, recall)
     positions = Positions(passages, documents, lists)
-    return publish(folder, name, APPROXIMATE, positions, lambda path: _write(whole, path), parameters)
+    return publish(folder, name, APPROXIMATE, positions, lambda path: faiss.write_index(whole, str(path)), parameters)
 
 
 def _inverted(flat: faiss.IndexScalarQuantizer, recall: float) -> tuple[faiss.IndexRefine, NDArray[np.int32], str]:
@@ -126,10 +127,6 @@ def _inverted(flat: faiss.IndexScalarQuantizer, recall: float) -> tuple[faiss.In
             lists[faiss.rev_swig_ptr(inverted.get_ids(number), size)] = number
     parameters = {"index": description, "recall": recall, "reach": [[r.depth, r.rows, r.candidates] for r in reaches]}
     return faiss.IndexRefine(ivf, flat), lists, json.dumps(parameters)
-
-
-def _write(index: faiss.Index, path: Path) -> None:
-    faiss.write_index(index, str(path))
 
 
 def _flat(dimensions: int, batches: Iterable[Vector]) -> faiss.IndexScalarQuantizer:
