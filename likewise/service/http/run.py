@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import math
 import multiprocessing
 import os
 import shutil
@@ -12,7 +11,6 @@ import socket
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -132,9 +130,7 @@ def make_app(create: Callable[..., Starlette], is_draining: Callable[[], bool]) 
     async def ending(app: Starlette) -> AsyncIterator[Any]:
         async with running(app) as state:
             yield state
-            end = threading.Timer(END_S, os._exit, (0,))
-            end.daemon = True
-            end.start()
+            _after(END_S, partial(os._exit, 0))
 
     app.router.lifespan_context = ending
     TimedProtocol.count = app.state.metrics.connections.inc
@@ -146,6 +142,22 @@ def _end_after(wait: Callable[[], None]) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
+def _after(seconds: float, call: Callable[[], Any]) -> None:
+    """Call a function after some seconds, unless the process has ended."""
+    timer = threading.Timer(seconds, call)
+    timer.daemon = True
+    timer.start()
+
+
+def _drain(seconds: float, draining: threading.Event | Event, end: Callable[[], Any]) -> None:
+    """End at a signal: after some seconds, in which /readyz refuses; at once at a second signal."""
+    if not seconds or draining.is_set():
+        end()
+    else:
+        draining.set()
+        _after(seconds, end)
+
+
 class _Announcing(uvicorn.Server):
     """A server that reports when it answers, and that returns some time after a signal instead of ending by it."""
 
@@ -153,8 +165,7 @@ class _Announcing(uvicorn.Server):
         self, config: uvicorn.Config, announce: Callable[[], None], drain_s: float, draining: threading.Event
     ) -> None:
         super().__init__(config)
-        self._announce, self._draining = announce, draining
-        self._drain_s, self._end = drain_s, math.inf
+        self._announce, self._draining, self._drain_s = announce, draining, drain_s
 
     async def startup(self, sockets: Sequence[socket.socket] | None = None) -> None:
         await super().startup(sockets=list(sockets or ()))
@@ -162,14 +173,7 @@ class _Announcing(uvicorn.Server):
             self._announce()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        if self._drain_s and not self._draining.is_set():  # a second signal does not wait
-            self._draining.set()
-            self._end = time.monotonic() + self._drain_s
-        else:
-            super().handle_exit(sig, frame)
-
-    async def on_tick(self, counter: int) -> bool:
-        return await super().on_tick(counter) or time.monotonic() >= self._end
+        _drain(self._drain_s, self._draining, partial(super().handle_exit, sig, frame))
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
         # uvicorn raises the signal that stopped it again, for the handler that was set before.
@@ -242,13 +246,7 @@ class _Draining(Multiprocess):
         self._drain_s, self._draining = drain_s, draining
 
     def handle_term(self) -> None:
-        if self._drain_s and not self._draining.is_set():  # a second signal does not wait
-            self._draining.set()
-            timer = threading.Timer(self._drain_s, self.should_exit.set)
-            timer.daemon = True  # a second signal ends the process at once
-            timer.start()
-        else:
-            self.should_exit.set()
+        _drain(self._drain_s, self._draining, self.should_exit.set)
 
     handle_int = handle_term
 
