@@ -37,20 +37,13 @@ class _JoiningConnection(h11.Connection):
 class _StrictBuffer(ReceiveBuffer):
     """Refuses a line of a head that ends with a bare LF: a proxy may read the line on, and see another request."""
 
-    _is_head = False
-
     def maybe_extract_lines(self) -> list[bytearray] | None:
-        self._is_head = True
-        try:
-            return super().maybe_extract_lines()
-        finally:
-            self._is_head = False
-
-    def _extract(self, count: int) -> bytearray:
-        extracted = super()._extract(count)
-        if self._is_head and extracted.count(b"\n") != extracted.count(b"\r\n"):
+        received = bytes(self._data)
+        lines = super().maybe_extract_lines()
+        head = received[: len(received) - len(self._data)]
+        if head.count(b"\n") != head.count(b"\r\n"):
             raise h11.RemoteProtocolError("a line of the head does not end with CR and LF")
-        return extracted
+        return lines
 
 
 class TimedProtocol(H11Protocol):
