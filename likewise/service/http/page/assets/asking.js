@@ -56,8 +56,7 @@ export class Asking {
   cancel() {
     this.#requests.abort();
     this.#requests = new AbortController();
-    this.#timers.forEach(clearTimeout);
-    this.#timers = [];
+    this.#timers.splice(0).forEach(clearTimeout);
   }
 
   /** Ask the question of a state, after a pause if it is being typed; `other` ({index, mode}) is asked the same, to compare. */

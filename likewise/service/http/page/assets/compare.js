@@ -22,11 +22,7 @@ export function otherOf(state, indexes, index) {
 export function drawChoices(select, state, indexes, index, isWritable) {
   const modes = index.model ? Object.keys(NAMES).filter((mode) => mode !== modeOf(state, index)) : [];
   const others = index.parts ? [] : indexes.filter(({ name }) => name !== index.name);
-  const options = [
-    ["", "nothing"],
-    ...modes.map((mode) => [`mode=${mode}`, NAMES[mode]]),
-    ...others.map(({ name }) => [`index=${name}`, name]),
-  ];
+  const options = [["", "nothing"], ...modes.map((mode) => [`mode=${mode}`, NAMES[mode]]), ...others.map(({ name }) => [`index=${name}`, name])];
   if (JSON.stringify(options) !== select.dataset.options) {
     select.dataset.options = JSON.stringify(options);
     select.replaceChildren(...options.map(([value, label]) => element("option", { value }, label)));

@@ -43,7 +43,7 @@ export function linkOrText(text) {
 }
 
 /** Return whether a click opens something here, and not in a new tab; the browser does nothing else with it then. */
-function opens(event) {
+export function opens(event) {
   const isPlain = event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
   if (isPlain) event.preventDefault();
   return isPlain;

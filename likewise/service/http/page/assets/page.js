@@ -5,7 +5,7 @@ import { asTable, Asking, bodyOf, kindOf } from "./asking.js";
 import { drawChoices, drawComparison, modeOf, otherOf } from "./compare.js";
 import { Chips } from "./chips.js";
 import { filterOf, samePick } from "./conditions.js";
-import { button, byId, element } from "./element.js";
+import { button, byId, element, opens } from "./element.js";
 import { Filters } from "./filters.js";
 import { exampleOf, groupsOf } from "./groups.js";
 import { addSentences, drawHits, headOf, titleOf } from "./hits.js";
@@ -510,8 +510,7 @@ function listen() {
   });
   for (const [id, view] of [["to-search", "search"], ["to-map", "map"]]) {
     byId(id).addEventListener("click", (event) => {
-      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
-      event.preventDefault();
+      if (!opens(event)) return;
       choose({ view, k: state.k });
       if (view === "search") question.focus();
     });
