@@ -72,6 +72,11 @@ def client_deadline() -> Deadline:
     return Deadline(SEARCH_SECONDS, waits=False, filter_seconds=FILTER_SECONDS)
 
 
+def deadline_of_caller() -> Deadline:
+    """Return the deadline of the HTTP request that is answered, or a new one over stdio."""
+    return CLIENT_DEADLINE.get(None) or client_deadline()
+
+
 class UnknownIndex(errors.LikewiseError):
     """No index of this name is served."""
 
@@ -130,25 +135,25 @@ class ServedIndex:
 
     def describe(self) -> dict[str, Any]:
         """Return name, sizes, model and the types of the metadata fields, as `GET /v1/indexes` lists them."""
-        info, recipe = self.searcher.info(), self.searcher.recipe
-        listed = self._listed_fields(info)
+        info, recipe = self.info(), self.searcher.recipe
         return {
             "name": self.name,
             "documents": info.documents,
             "passages": info.passages,
             "model": None if recipe is None else without_folders(recipe.model),
             "dimensions": info.dimensions,
-            "fields": listed,
-            "more_fields": len(info.fields) - len(listed),
+            "fields": _types(info),
+            "more_fields": info.details.get("more_fields", 0),
         }
 
     def info(self) -> Info:
         """Return the state of the index in numbers, with the fields that `describe` lists; `details` counts others."""
         info = self.searcher.info()
-        listed = self._listed_fields(info)
-        if not (more := len(info.fields) - len(listed)):
+        if (more := len(info.fields) - LISTED_FIELDS) <= 0:
             return info
-        fields = {name: info.fields[name] for name in listed}
+        commonest = dict.fromkeys((*self.searcher.commonest_fields(), *info.fields))
+        listed = [name for name in commonest if name in info.fields][:LISTED_FIELDS]
+        fields = {name: info.fields[name] for name in sorted(listed)}
         dates = tuple(name for name in info.dates if name in fields)
         return replace(info, fields=fields, dates=dates, details={**info.details, "more_fields": more})
 
@@ -159,8 +164,7 @@ class ServedIndex:
         Fields of the document itself are listed where a person may choose by them: its format, its folder under the
         name `path`, and its time.
         """
-        info = self.searcher.info()
-        listed = self._listed_fields(info)
+        listed = _types(self.info())
         described = []
         for name, kinds in (listed | {"format": ["text"], "path": ["text"], "modified": ["text", "date"]}).items():
             try:
@@ -169,7 +173,7 @@ class ServedIndex:
                 continue
             if field["documents"]:
                 described.append({"name": name, "types": kinds, **field})
-        rare = sorted(info.fields.keys() - listed.keys())
+        rare = sorted(self.searcher.info().fields.keys() - listed.keys())
         return {"fields": described, "more_fields": len(rare), "rare": rare[:NAMED_FIELDS]}
 
     def facet(self, name: str, where: Filter | None = None, *, histogram: bool = False) -> dict[str, Any]:
@@ -193,14 +197,6 @@ class ServedIndex:
             "days": values.days and {"min": values.days[0], "max": values.days[1]},
             "histogram": searcher.histogram(name, kind, HISTOGRAM_BINS, where) if histogram else [],
         }
-
-    def _listed_fields(self, info: Info) -> dict[str, list[str]]:
-        """Return the types of the metadata fields, in the order of their names; of many fields only the commonest."""
-        names = list(info.fields)
-        if len(names) > LISTED_FIELDS:
-            commonest = dict.fromkeys((*self.searcher.commonest_fields(), *names))
-            names = sorted([name for name in commonest if name in info.fields][:LISTED_FIELDS])
-        return {name: _types(info.fields[name], name in info.dates) for name in names}
 
     def filter_notes(self, where: Filter | None) -> list[str]:
         """Return the notes on a filter, without the address of the index."""
@@ -395,8 +391,9 @@ class ServedIndexes(Mapping[str, ServedIndex]):
             served.searcher.close()
 
 
-def _types(types: Sequence[str], holds_dates: bool) -> list[str]:
-    return [*types, *(["date"] if holds_dates else [])]
+def _types(info: Info) -> dict[str, list[str]]:
+    """Return the types of the metadata fields, in the order of their names."""
+    return {name: [*types, *(["date"] if name in info.dates else [])] for name, types in info.fields.items()}
 
 
 def without_folders(model: str) -> str:

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
@@ -31,7 +31,7 @@ from indexer.filters.tree import Where
 from indexer.records import Changes
 from indexer.stores.addresses.open import is_uri
 from indexer.stores.port import Info
-from likewise.service.http import answers, requests
+from likewise.service.http import answers, openapi, requests
 from likewise.service.http.access_log import AccessLog
 from likewise.service.http.documents import Writers, get_documents, list_documents
 from likewise.service.http.embeddings import embed, list_models
@@ -40,18 +40,7 @@ from likewise.service.http.json_response import JSONResponse, encode
 from likewise.service.http.limits import ServiceLane, reads_values
 from likewise.service.http.maps import Maps
 from likewise.service.http.metrics import CONTENT_TYPE, Metrics
-from likewise.service.http.openapi import (
-    CURSOR,
-    FIELD,
-    FILE,
-    MARKS,
-    OPERATIONS,
-    PAGE,
-    URI,
-    WHERE,
-    describe_api,
-    operation,
-)
+from likewise.service.http.openapi import operation
 from likewise.service.http.originals import answer_original, with_original
 from likewise.service.http.page.page import CompressedForBrowsers, Page
 from likewise.service.http.problems import Problem, problem_of
@@ -141,15 +130,9 @@ def create_app(
 
     middleware = [Middleware(Observed, service=service)]
     if cors_origins:  # around the guard: without its headers a page of a named origin could not read why it is refused
-        middleware.append(
-            Middleware(
-                CORSMiddleware,
-                allow_origins=cors_origins,
-                allow_methods=["*"],
-                allow_headers=["*"],
-                expose_headers=["Retry-After", "WWW-Authenticate"],
-            )
-        )
+        allowed: dict[str, Any] = {"allow_origins": cors_origins, "allow_methods": ["*"], "allow_headers": ["*"]}
+        read = ["Retry-After", "WWW-Authenticate"]
+        middleware.append(Middleware(CORSMiddleware, **allowed, expose_headers=read))
     open_routes = ("/healthz", "/readyz") if open_readyz else ("/healthz",)
     rules = Rules(token, tuple(allowed_hosts), loopback_only, tuple(cors_origins), open_routes)
     middleware += [Middleware(Guard, rules=rules), Middleware(CompressedForBrowsers)]
@@ -171,23 +154,21 @@ def _load_scorer(model: str | None) -> CrossEncoderScorer | None:
     return cross_encoder(model)
 
 
+@dataclass(eq=False)
 class Service:
-    """The endpoints, and what they share."""
+    """The endpoints, and what they share. The attributes are arguments of `create_app`, opened."""
 
-    def __init__(
-        self,
-        indexes: ServedIndexes,
-        metrics: Metrics,
-        scorer: CrossEncoderScorer | None,
-        log: AccessLog | None,
-        writable: bool,
-        is_draining: Callable[[], bool],
-        originals: bool,
-    ) -> None:
-        self.indexes, self.metrics, self.log = indexes, metrics, log
-        self._scorer, self._writable, self._writers = scorer, writable, Writers()
-        self._maps, self._is_draining, self._originals = Maps(), is_draining, originals
-        in_database = any(is_uri(served.address) for served in indexes.values())
+    indexes: ServedIndexes
+    metrics: Metrics
+    scorer: CrossEncoderScorer | None
+    log: AccessLog | None
+    writable: bool
+    is_draining: Callable[[], bool]
+    originals: bool
+
+    def __post_init__(self) -> None:
+        self._writers, self._maps = Writers(), Maps()
+        in_database = any(is_uri(served.address) for served in self.indexes.values())
         threads = DATABASE_THREADS if in_database else SEARCH_THREADS
         self._searches = ServiceLane(threads, SEARCH_QUEUE, SEARCH_DEADLINE_S, self.metrics.queue.observe)
         # Filters that read values take half as many threads, and leave all others to questions without such filters.
@@ -197,13 +178,13 @@ class Service:
         self._pictures = ServiceLane(1, HEAVY_QUEUE, HEAVY_DEADLINE_S)  # one process draws them
         self._heavy = ServiceLane(HEAVY_THREADS, HEAVY_QUEUE, HEAVY_DEADLINE_S, self.metrics.queue.observe)
         self._writes = ServiceLane(WRITE_THREADS, HEAVY_QUEUE, HEAVY_DEADLINE_S, self.metrics.queue.observe)
-        self._openapi, self._page = describe_api(), Page()
-        self._mcp: ASGIApp = _NotStarted()
+        self._openapi, self._page = openapi.describe_api(), Page()
+        self._mcp = _Mcp()
 
     def routes(self) -> list[BaseRoute]:
         """Return every route of the service."""
         operations: dict[str, dict[str, tuple[Endpoint, tuple[str, ...] | None]]] = {}
-        for each in OPERATIONS:
+        for each in openapi.OPERATIONS:
             # Clients of other services' forms, and watchers of a service, may add parameters of their own.
             names = None if each.tag in ("models", "service") else tuple(one["name"] for one in each.parameters)
             operations.setdefault(each.path, {})[each.method] = getattr(self, each.name), names
@@ -211,9 +192,9 @@ class Service:
             *(Route(path, _by_method(by_method), methods=[*by_method]) for path, by_method in operations.items()),
             Route("/", self.page),
             Route("/page/{version}/{file}", self.page_file),
-            Route("/openapi.json", self.openapi),
+            Route("/openapi.json", self.description),
             # Not GET: a stream on which a stateless service has nothing to say would never end.
-            Route("/mcp", _Delegating(lambda: self._mcp), methods=["POST"]),
+            Route("/mcp", self._mcp, methods=["POST"]),
         ]
 
     @asynccontextmanager
@@ -224,7 +205,8 @@ class Service:
             server = make_mcp_server(self.indexes, self._run_tool)
             # Stateless, because workers share no sessions; the guard has checked Host and Origin.
             guarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-            self._mcp = server.streamable_http_app(json_response=True, stateless_http=True, transport_security=guarded)
+            tools = server.streamable_http_app(json_response=True, stateless_http=True, transport_security=guarded)
+            self._mcp.app = tools
             async with server.session_manager.run():
                 yield
         finally:
@@ -243,11 +225,10 @@ class Service:
         query = await self._query(request, served, body)
 
         def search(served: ServedIndex) -> Hits:
-            if body.area is None:
-                return served.answer(query)
-            return served.answer(replace(query, where=self._within(served, body, query.condition)))
+            within = self._within(served, body, query.condition)
+            return served.answer(query if body.area is None else replace(query, where=within))
 
-        return await self._hits(request, served, search, body, query)
+        return await self._hits(request, served, search, query.condition, body.members, query)
 
     @operation("search", "POST /v1/search", Hits, requests.SearchIndexesRequest)
     async def search_indexes(self, request: Request) -> Response:
@@ -256,7 +237,11 @@ class Service:
         served = self.indexes.together(body.indexes)
         _note(request, index=served.name)
         query = await self._query(request, served, body)
-        return await self._hits(request, served, lambda served: served.answer(query), body, query)
+
+        def search(served: ServedTogether) -> Hits:
+            return served.answer(query)
+
+        return await self._hits(request, served, search, query.condition, body.members, query)
 
     async def _query(
         self, request: Request, served: ServedIndex | ServedTogether, body: requests.QuestionRequest
@@ -279,16 +264,9 @@ class Service:
         _note(request, mode=mode, k=body.k, questions=len(body.queries))
 
         def search(served: ServedIndex) -> bytes:
-            every = served.searcher.search_many(
-                body.queries,
-                body.k,
-                mode=mode,
-                where=where if isinstance(given, list) else where[0],
-                vectors=body.vectors,
-                passages=body.passages,
-                min_score=body.min_score,
-                exact=body.exact,
-            )
+            members = {name: getattr(body, name) for name in ("vectors", "passages", "min_score", "exact")}
+            asked = where if isinstance(given, list) else where[0]
+            every = served.searcher.search_many(body.queries, body.k, mode=mode, where=asked, **members)
             return encode({"answers": [served.described(hits, body.members) for hits in every]})
 
         lane = self._lane(*where, otherwise=self._heavy)
@@ -304,28 +282,26 @@ class Service:
         def similar(served: ServedIndex) -> Hits:
             return served.searcher.similar(body.uri, body.k, where=self._within(served, body, where))
 
-        return await self._hits(request, self._index(request), similar, lane=self._lane(where))
+        return await self._hits(request, self._index(request), similar, where)
 
     async def _hits(
         self,
         request: Request,
         served: Asked,
         search: Callable[[Asked], Hits],
-        body: requests.QuestionRequest | None = None,
+        where: Where | None,
+        members: Sequence[str] = HIT_MEMBERS,
         query: Query | None = None,
-        lane: ServiceLane | None = None,
     ) -> Response:
-        """Answer with the hits of a search, and with the members of each hit that the body asks for."""
-        members = HIT_MEMBERS if body is None else body.members
-        is_heavy = body is not None and body.explain and body.k > FEW_EXPLAINED
+        """Answer with the hits of a search under a filter, and with some members of each hit."""
+        is_heavy = query is not None and query.explain and query.k > FEW_EXPLAINED
 
         def answer(served: Asked) -> tuple[int, bytes]:
             hits = search(served)
             return len(hits), encode(served.described(hits, members))
 
-        if query is not None:
-            lane = self._lane(query.condition, otherwise=self._heavy if is_heavy else None)
-        count, text = await self._ask_of(request, served, answer, lane or self._searches, query)
+        lane = self._lane(where, otherwise=self._heavy if is_heavy else None)
+        count, text = await self._ask_of(request, served, answer, lane, query)
         _note(request, hits=count)
         return Response(text, media_type="application/json")
 
@@ -335,7 +311,7 @@ class Service:
     async def page_file(self, request: Request) -> Response:
         return self._page.file(request)
 
-    async def openapi(self, request: Request) -> Response:
+    async def description(self, request: Request) -> Response:
         return JSONResponse(self._openapi)
 
     @operation("service", "GET /healthz", answers.StatusAnswer)
@@ -346,7 +322,7 @@ class Service:
     @operation("service", "GET /readyz", answers.ReadyAnswer)
     async def get_readiness(self, request: Request) -> Response:
         """Say that every index can be read."""
-        if self._is_draining():
+        if self.is_draining():
             raise Problem(503, "draining", "the service is about to end: send requests to another one")
 
         def read() -> dict[str, Any]:
@@ -368,7 +344,7 @@ class Service:
         """List the indexes, with their fields."""
 
         def describe() -> dict[str, Any]:
-            return {"indexes": [served.describe() for served in self.indexes.values()], "writable": self._writable}
+            return {"indexes": [served.describe() for served in self.indexes.values()], "writable": self.writable}
 
         return JSONResponse(await self._searches.run(describe))
 
@@ -422,28 +398,28 @@ class Service:
     def _within(self, served: ServedIndex, body: requests.WithArea, where: Where | None) -> Where | None:
         return where if body.area is None else self._maps.within(served, body.area, where)
 
-    @operation("documents", f"GET {_INDEX}/document", answers.DocumentAnswer, None, URI)
+    @operation("documents", f"GET {_INDEX}/document", answers.DocumentAnswer, None, openapi.URI)
     async def get_document(self, request: Request) -> Response:
         """Return a document."""
         uri = requests.parameter(request, "uri")
-        return JSONResponse(await self._ask(request, lambda served: with_original(served, uri, self._originals)))
+        return JSONResponse(await self._ask(request, lambda served: with_original(served, uri, self.originals)))
 
-    @operation("documents", f"DELETE {_INDEX}/document", answers.RemovedAnswer, None, URI)
+    @operation("documents", f"DELETE {_INDEX}/document", answers.RemovedAnswer, None, openapi.URI)
     async def remove_document(self, request: Request) -> Response:
         """Remove a document (if writable)."""
         served, uri = self._index(request), requests.parameter(request, "uri")
         self._require_writable()
         return JSONResponse(await self._writes.run(lambda: self._writers.delete(served, uri)))
 
-    @operation("documents", f"GET {_INDEX}/original", FILE, None, URI, PAGE, MARKS)
+    @operation("documents", f"GET {_INDEX}/original", openapi.FILE, None, openapi.URI, openapi.PAGE, openapi.MARKS)
     async def get_original(self, request: Request) -> Response:
         """Return the file of a document, or the picture of a page (if originals are shown)."""
-        if not self._originals:
+        if not self.originals:
             raise Problem(403, "no-originals", "the service shows no originals: its operator can allow it")
         lane = self._pictures if "page" in request.query_params else self._files
         return await self._ask(request, lambda served: answer_original(served, request), lane)
 
-    @operation("documents", f"GET {_INDEX}/documents", answers.DocumentsAnswer, None, WHERE, CURSOR)
+    @operation("documents", f"GET {_INDEX}/documents", answers.DocumentsAnswer, None, openapi.WHERE, openapi.CURSOR)
     async def list_documents(self, request: Request) -> Response:
         """List documents in pages, in the order they were added."""
         where, cursor = requests.optional_parameter(request, "where"), requests.optional_parameter(request, "cursor")
@@ -474,7 +450,7 @@ class Service:
         body = await requests.body_of(request, requests.UrisRequest)
         return JSONResponse(await self._ask(request, lambda served: get_documents(served, body.uris)))
 
-    @operation("documents", f"GET {_INDEX}/count", answers.CountAnswer, None, WHERE)
+    @operation("documents", f"GET {_INDEX}/count", answers.CountAnswer, None, openapi.WHERE)
     async def count(self, request: Request) -> Response:
         """Count the documents that a filter leaves."""
         where = await requests.filter_of(requests.optional_parameter(request, "where"))
@@ -489,13 +465,13 @@ class Service:
         """Describe the map of an index."""
         return JSONResponse(await self._ask(request, self._maps.describe))
 
-    @operation("page", f"GET {_INDEX}/map/places", FILE)
+    @operation("page", f"GET {_INDEX}/map/places", openapi.FILE)
     async def get_places(self, request: Request) -> Response:
         """Return x and y of every point as little-endian float32."""
         places = await self._ask(request, self._maps.places)
         return Response(places, media_type="application/octet-stream")
 
-    @operation("page", f"GET {_INDEX}/map/colours", None, None, FIELD)
+    @operation("page", f"GET {_INDEX}/map/colours", None, None, openapi.FIELD)
     async def get_colours(self, request: Request) -> Response:
         """Return the value of a field at every point."""
         field = requests.parameter(request, "field")
@@ -540,7 +516,7 @@ class Service:
         return await self._rerank(request, "2")
 
     async def _rerank(self, request: Request, version: str) -> Response:
-        if (scorer := self._scorer) is None:
+        if (scorer := self.scorer) is None:
             raise Problem(404, "no-reranker", "the service has no reranker: its operator can start it with one")
         body = await requests.body_of(request, requests.RerankRequest)
         return JSONResponse(await self._heavy.run(lambda: rerank_documents(body, scorer, version)))
@@ -587,7 +563,7 @@ class Service:
         return served
 
     def _require_writable(self) -> None:
-        if not self._writable:
+        if not self.writable:
             raise Problem(403, "read-only", "the service is read-only: its operator can make it writable")
 
 
@@ -607,20 +583,14 @@ def _by_method(operations: Mapping[str, tuple[Endpoint, tuple[str, ...] | None]]
     return answer
 
 
-class _NotStarted:
-    """The answer at /mcp while the application does not run."""
+class _Mcp:
+    """The endpoint of MCP. Its application is made when the service starts, because it can start only once."""
+
+    app: ASGIApp | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        raise Problem(503, "not-started", "the service has not started")
-
-
-class _Delegating:
-    """An endpoint whose application is made when the service starts, because an MCP application can start only once."""
-
-    def __init__(self, current: Callable[[], ASGIApp]) -> None:
-        self._current = current
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if (app := self.app) is None:
+            raise Problem(503, "not-started", "the service has not started")
         deadline = client_deadline()
         CLIENT_DEADLINE.set(deadline)
         body = (await receive()).get("body", b"")  # the guard has read all of it
@@ -633,7 +603,7 @@ class _Delegating:
             await send(message)
 
         try:
-            await _until_left(receive, deadline, lambda: self._current()(scope, replay(body, receive), noted))
+            await _until_left(receive, deadline, lambda: app(scope, replay(body, receive), noted))
         except Problem:
             if not answering:  # otherwise the client has left after its answer
                 raise
@@ -704,14 +674,6 @@ class Observed:
             if self._log is not None:
                 if not self._log.questions:
                     entry.pop("query", None)
-                client = scope.get("client")
-                self._log.write(
-                    {
-                        "client": client[0] if client else None,
-                        "method": method,
-                        "route": path,
-                        "status": status,
-                        "seconds": round(seconds, 6),
-                        **entry,
-                    }
-                )
+                client, *_ = scope.get("client") or (None,)
+                answered = {"method": method, "route": path, "status": status, "seconds": round(seconds, 6)}
+                self._log.write({"client": client, **answered, **entry})

@@ -62,20 +62,17 @@ class Writers:
 
     def put(self, served: ServedIndex, body: DocumentsRequest) -> dict[str, Any]:
         """Add or replace documents, durable and searchable when this returns; the members of `Changes`."""
-        vectors: Any = body.vectors
-        spans: Any = body.spans
-        if vectors is None and served.searcher.recipe is None:
+        own: dict[str, Any] = {"vectors": body.vectors, "spans": body.spans}
+        if body.vectors is None and served.searcher.recipe is None:
             raise Problem(
                 400, "no-model", f"index {served.name!r} holds vectors of its owner's own: send vectors with documents"
             )
         given = [_document(new) for new in body.documents]
 
         def change(index: Index) -> Changes:
-            if body.replace_all:
-                return index.replace_all(given, vectors, spans=spans)
-            return index.add(given, vectors, spans=spans)
+            return index.replace_all(given, **own) if body.replace_all else index.add(given, **own)
 
-        writer, is_embedded = self._of(served), vectors is None and spans is None and not body.replace_all
+        writer, is_embedded = self._of(served), own == {"vectors": None, "spans": None} and not body.replace_all
         changes = writer.add(given) if is_embedded else writer.write(change)
         return asdict(changes) | {"notes": [served.without_address(note) for note in changes.notes]}
 

@@ -108,13 +108,11 @@ class Maps:
         matching[[drawn.points[uri] for uri in served.searcher.uris(where) if uri in drawn.points]] = 1
         return {"points": _encoded(matching)}
 
-    def documents(
-        self, served: ServedIndex, points: Sequence[int] | None, uris: Sequence[str] | None
-    ) -> dict[str, Any]:
+    def documents(self, served: ServedIndex, points: Sequence[int], uris: Sequence[str]) -> dict[str, Any]:
         """Return point, uri, title and beginning of documents, by their points or uris. Unknown ones are left out."""
         drawn = self._drawn(served)
         names = drawn.map.uris
-        asked = [names[point] for point in points or () if point < len(names)] + list(uris or ())
+        asked = [names[point] for point in points if point < len(names)] + list(uris)
         found = served.searcher.get_many(asked)
         return {"documents": [{"point": drawn.points.get(document.uri), **_card(document)} for document in found]}
 

@@ -11,6 +11,8 @@ from pydantic import BaseModel, TypeAdapter
 
 from likewise.service.http import answers
 
+Parameter = Mapping[str, Any]
+
 _PROBLEMS = {
     400: "The request is wrong.",
     401: "A token is needed, or the token is wrong.",
@@ -25,35 +27,29 @@ _PROBLEMS = {
     503: "Too much to do, or the index is not available: try again after Retry-After seconds.",
     507: "The disk of the index is full.",
 }
-_NAME = {
-    "name": "name",
-    "in": "path",
-    "required": True,
-    "schema": {"type": "string"},
-    "description": "Name of an index.",
-}
-URI = {
-    "name": "uri",
-    "in": "query",
-    "required": True,
-    "schema": {"type": "string", "minLength": 1},
-    "description": "Uri of a document.",
-}
-FIELD = {**URI, "name": "field", "description": "A metadata field."}
-WHERE = {
-    "name": "where",
-    "in": "query",
-    "schema": {"type": "string", "minLength": 1},
-    "description": "A filter as text, as in a search.",
-}
-CURSOR = {**WHERE, "name": "cursor", "description": "From the page before; without it, the first page."}
-PAGE = {"name": "page", "in": "query", "schema": {"type": "integer", "minimum": 1}, "description": "Draw this page."}
-MARKS = {
-    "name": "mark",
-    "in": "query",
-    "schema": {"type": "array", "items": {"type": "string", "pattern": "^\\d{1,12}-\\d{1,12}$"}, "maxItems": 2},
-    "description": "START-END in the text of the document: the passage, and then its sentence.",
-}
+
+
+def _parameter(name: str, description: str, place: str = "query", required: bool = False, **schema: Any) -> Parameter:
+    """Return the Parameter Object of OpenAPI of a text, or of what the schema says."""
+    needed = {"required": True} if required else {}
+    described = {"schema": {"type": "string", **schema}, "description": description}
+    return {"name": name, "in": place, **needed, **described}
+
+
+_NAME = _parameter("name", "Name of an index.", "path", required=True)
+URI = _parameter("uri", "Uri of a document.", required=True, minLength=1)
+FIELD = _parameter("field", "A metadata field.", required=True, minLength=1)
+WHERE = _parameter("where", "A filter as text, as in a search.", minLength=1)
+CURSOR = _parameter("cursor", "From the page before; without it, the first page.", minLength=1)
+PAGE = _parameter("page", "Draw this page.", type="integer", minimum=1)
+_MARK = {"type": "string", "pattern": "^\\d{1,12}-\\d{1,12}$"}
+MARKS = _parameter(
+    "mark",
+    "START-END in the text of the document: the passage, and then its sentence.",
+    type="array",
+    items=_MARK,
+    maxItems=2,
+)
 FILE = "application/octet-stream"
 _SCHEMAS = "#/components/schemas/"
 
@@ -96,7 +92,7 @@ class Operation:
     summary: str
     answer: type | str | None
     body: type[BaseModel] | None
-    parameters: tuple[Mapping[str, Any], ...]
+    parameters: tuple[Parameter, ...]
 
     def describe(self) -> dict[str, Any]:
         """Return the Operation Object of OpenAPI."""
@@ -127,7 +123,7 @@ def operation(
     route: str,
     answer: type | str | None = None,
     body: type[BaseModel] | None = None,
-    *parameters: Mapping[str, Any],
+    *parameters: Parameter,
 ) -> Callable[[Endpoint], Endpoint]:
     """Return a decorator that adds an endpoint to OPERATIONS. The endpoint's docstring is the summary."""
     method, path = route.split()

@@ -53,6 +53,10 @@ QuestionVector = Annotated[list[FiniteFloat], Field(min_length=1, max_length=lim
 HitCount = Annotated[int, Field(ge=1, le=MAX_HITS, description="How many hits to return.")]
 
 
+def _examples(*bodies: dict[str, Any]) -> ConfigDict:
+    return ConfigDict(json_schema_extra={"examples": list(bodies)})
+
+
 class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -76,6 +80,12 @@ class WithArea(_Body):
     area: Area | None = Field(
         None, description="Corners [x, y] of a polygon on the map: no others are counted, listed or ranked."
     )
+
+
+class MatchingRequest(WithArea):
+    """Documents that pass a filter and are in an area of the map."""
+
+    where: Where = None
 
 
 class _RankingRequest(_Body):
@@ -113,7 +123,7 @@ class _RankingRequest(_Body):
 class SearchManyRequest(_RankingRequest):
     """Questions to an index, which are embedded together."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"queries": ["how do vaccines work", "moon"], "k": 3}]})
+    model_config = _examples({"queries": ["how do vaccines work", "moon"], "k": 3})
 
     queries: Annotated[
         list[Annotated[str, Field(max_length=limits.MAX_QUERY_CHARACTERS)]], Field(max_length=limits.MAX_QUESTIONS)
@@ -133,7 +143,7 @@ class SearchManyRequest(_RankingRequest):
 class UrisRequest(_Body):
     """Documents to read."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"uris": ["pep-0008.rst", "pep-0020.rst"]}]})
+    model_config = _examples({"uris": ["pep-0008.rst", "pep-0020.rst"]})
 
     uris: Annotated[list[Uri], Field(max_length=MAX_HITS)]
 
@@ -186,46 +196,39 @@ class QuestionRequest(_RankingRequest):
 class SearchRequest(QuestionRequest, WithArea):
     """A question to an index: `query`, `vector` or both."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"query": "how do vaccines work", "k": 3, "where": "year >= 2020"}]}
-    )
+    model_config = _examples({"query": "how do vaccines work", "k": 3, "where": "year >= 2020"})
 
 
 class SearchIndexesRequest(QuestionRequest):
     """A question to several indexes, which answer in one ranking."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"indexes": ["papers", "notes"], "query": "how do vaccines work", "k": 3}]}
-    )
+    model_config = _examples({"indexes": ["papers", "notes"], "query": "how do vaccines work", "k": 3})
 
     indexes: Annotated[list[str], Field(min_length=1, max_length=1000)] | None = Field(
         None, description="The names of the indexes; all that are served without it."
     )
 
 
-class SimilarRequest(WithArea):
+class SimilarRequest(MatchingRequest):
     """A question for documents that are near to one of the index."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"uri": "pep-0008.rst", "k": 3}]})
+    model_config = _examples({"uri": "pep-0008.rst", "k": 3})
 
     uri: Uri
     k: HitCount = 10
-    where: Where = None
 
 
-class ListRequest(WithArea):
+class ListRequest(MatchingRequest):
     """Documents to list without a question."""
 
     k: HitCount = 10
-    where: Where = None
     sort: Sort = "newest"
 
 
-class FacetRequest(WithArea):
+class FacetRequest(MatchingRequest):
     """A field to count, and the filter of the documents to count it in."""
 
     field: Annotated[str, Field(min_length=1, max_length=1000)]
-    where: Where = None
 
 
 class FacetsRequest(_Body):
@@ -239,12 +242,6 @@ class PlacedRequest(_Body):
 
     points: Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=MAX_TITLES)] = []
     uris: Annotated[list[Uri], Field(max_length=MAX_HITS)] = []
-
-
-class MatchingRequest(WithArea):
-    """Documents of the map that pass a filter and are in an area."""
-
-    where: Where = None
 
 
 class NewSection(_Body):
@@ -294,12 +291,8 @@ class NewDocument(_Body):
 class DocumentsRequest(_Body):
     """Documents to add or replace."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"documents": [{"uri": "a", "text": "Vaccines train the immune system.", "title": "Vaccines"}]}
-            ]
-        }
+    model_config = _examples(
+        {"documents": [{"uri": "a", "text": "Vaccines train the immune system.", "title": "Vaccines"}]}
     )
 
     documents: Annotated[list[NewDocument], Field(min_length=1)]
@@ -318,7 +311,7 @@ class DocumentsRequest(_Body):
 class RemovalRequest(_Body):
     """Documents to remove: `uris` or `where`."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"where": "year < 2020"}, {"uris": ["a", "b"]}]})
+    model_config = _examples({"where": "year < 2020"}, {"uris": ["a", "b"]})
 
     uris: Annotated[list[Uri], Field(max_length=limits.MAX_REMOVED, fail_fast=True)] | None = None
     where: Where = None
@@ -329,9 +322,7 @@ class RemovalRequest(_Body):
 class EmbeddingsRequest(_Body):
     """Texts to embed, in OpenAI's form. Members of that form that do not change vectors are accepted."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"model": "papers", "input": ["how do vaccines work"], "input_type": "query"}]}
-    )
+    model_config = _examples({"model": "papers", "input": ["how do vaccines work"], "input_type": "query"})
 
     model: str = Field(description="The name of an index, whose model embeds the texts.")
     input: (
@@ -391,11 +382,7 @@ class RerankDocument(BaseModel):
 class RerankRequest(_Body):
     """Documents to put in the order in which they answer a question, in Cohere's form."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"query": "capital of France", "documents": ["Paris is the capital.", "Lyon is a city."]}]
-        }
-    )
+    model_config = _examples({"query": "capital of France", "documents": ["Paris is the capital.", "Lyon is a city."]})
 
     query: Question
     documents: Annotated[list[str | RerankDocument], Field(min_length=1, max_length=MAX_HITS)]
