@@ -11,6 +11,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from indexer.deadline import Deadline
 from indexer.encoders import Encoder
+from indexer.errors import BadInput
 from indexer.filters.mapping import Filter
 from indexer.stores.addresses.open import is_uri
 from search.answering import UnknownFields
@@ -109,15 +110,15 @@ class AsyncSearcher:
         """
         self.searcher = Searcher(path, encoder, unknown_fields=unknown_fields, trust_remote_code=trust_remote_code)
         """The searcher behind it, whose methods block."""
-        self._threads = threads or (DATABASE_THREADS if is_uri(path) else SEARCH_THREADS)
-        self._lane = Lane(self._threads)
+        self._lane = Lane(threads or (DATABASE_THREADS if is_uri(path) else SEARCH_THREADS))
+        self._is_closed = False
 
     async def close(self) -> None:
         """Wait for the calls that run, and release threads, connections and memory. Later calls are refused."""
-        lane, self._lane = self._lane, Lane(self._threads)
-        if lane.calls:
-            await lane.idle.wait()
-        await asyncio.to_thread(lane.close, wait=True)
+        self._is_closed = True
+        if self._lane.calls:
+            await self._lane.idle.wait()
+        await asyncio.to_thread(self._lane.close, wait=True)
         self.searcher.close()
 
     async def __aenter__(self) -> Self:
@@ -128,6 +129,8 @@ class AsyncSearcher:
 
     async def _run(self, work: Callable[[Searcher], R], query: Query | None = None) -> R:
         """Run a function in a thread, after the question was embedded together with those of other tasks."""
+        if self._is_closed:
+            raise BadInput(f"{self.searcher.address}: this Searcher is closed: make another AsyncSearcher of this path")
         deadline = Deadline()
         limited = self.searcher.until(deadline)
         embed = None if query is None else limited.ask_ahead(query)

@@ -118,7 +118,7 @@ async def test_a_cancelled_call_frees_its_place_and_ends_its_question(
 
 
 @pytest.mark.asyncio
-async def test_closing_waits_for_running_calls_and_a_later_call_opens_again(address: Path, encoder: Any) -> None:
+async def test_closing_waits_for_running_calls_and_refuses_later_calls(address: Path, encoder: Any) -> None:
     begun, release = threading.Event(), threading.Event()
     searcher = AsyncSearcher(address, encoder, threads=1)
     await searcher.count()
@@ -133,6 +133,8 @@ async def test_closing_waits_for_running_calls_and_a_later_call_opens_again(addr
     closing = asyncio.create_task(searcher.close())
     done, _ = await asyncio.wait({closing}, timeout=0.05)
     assert not done
+    with pytest.raises(BadInput, match="this Searcher is closed"):
+        await searcher.count()
     release.set()
     assert (await running)[0].uri == "d0"
     await closing
