@@ -88,11 +88,8 @@ class Writers:
 
         def change(index: Index) -> int:
             if not body.yes and 2 * (count := index.count(condition)) > (documents := len(index)):
-                raise Problem(
-                    400,
-                    "more-than-half",
-                    f'this would remove {count:,} of {documents:,} documents: send "yes": true if it is meant',
-                )
+                removal = f"this would remove {count:,} of {documents:,} documents"
+                raise Problem(400, "more-than-half", f'{removal}: send "yes": true if it is meant')
             try:
                 return index.remove(body.uris, where=where, missing_ok=body.missing_ok)
             except UnknownUri as error:
@@ -161,13 +158,14 @@ class _Writer:
         with Index.open(self._served.address) as reading:
             changed = [] if reading.settings.model_open is not None else reading.changed(documents)
             embedded = reading.embedder.embed(changed) if changed else []
+            notes = reading.embedder.notes if changed else ()
         if not all(each.spans for each in embedded):
             changed = []  # one that cannot be stored: the whole batch is refused under the lock
 
         def add(index: Index) -> Changes:
             first = Changes()
             if changed and index.recipe is not None and embedded[0].recipe == index.recipe.identity:
-                first = index.add(changed, embedded=embedded)
+                first = Changes(notes=notes) + index.add(changed, embedded=embedded)
             done = {*first.added, *first.replaced, *first.updated}
             rest = index.add(documents)  # it embeds only what has changed since it was compared
             unchanged = tuple(uri for uri in rest.unchanged if uri not in done)

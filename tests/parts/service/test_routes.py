@@ -467,7 +467,9 @@ def test_documents_are_embedded_before_the_lock_is_taken(
     def observed(embedder: Embedder, documents: Any) -> Any:
         embedded.append([document.uri for document in documents])
         began.set()
-        return embed(embedder, documents)
+        vectors = embed(embedder, documents)
+        embedder.notes = ("a runtime cannot be used",)
+        return vectors
 
     monkeypatch.setattr(Embedder, "embed", observed)
     new = [{"uri": uri, "text": f"about {uri}"} for uri in ("venus", "mars")]
@@ -479,6 +481,7 @@ def test_documents_are_embedded_before_the_lock_is_taken(
         answer = put.result().json()
     assert embedded == [["venus", "mars", "sun"]]
     assert (answer["added"], answer["replaced"], answer["unchanged"]) == ([], ["mars", "sun"], ["venus"])
+    assert answer["notes"] == ["a runtime cannot be used"]
     texts = {document.uri: document.text for document in Searcher(papers).documents()}
     assert (texts["venus"], texts["mars"], texts["sun"]) == ("about venus", "about mars", "new")
 
