@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 from mcp.server.transport_security import TransportSecuritySettings
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -39,7 +40,7 @@ from likewise.service.http.guard import Guard, Rules, replay
 from likewise.service.http.json_response import JSONResponse, encode
 from likewise.service.http.limits import ServiceLane, reads_values
 from likewise.service.http.maps import Maps
-from likewise.service.http.metrics import CONTENT_TYPE, Metrics
+from likewise.service.http.metrics import Metrics
 from likewise.service.http.openapi import operation
 from likewise.service.http.originals import answer_original, with_original
 from likewise.service.http.page.page import CompressedForBrowsers, Page
@@ -237,11 +238,7 @@ class Service:
         served = self.indexes.together(body.indexes)
         _note(request, index=served.name)
         query = await self._query(request, served, body)
-
-        def search(served: ServedTogether) -> Hits:
-            return served.answer(query)
-
-        return await self._hits(request, served, search, query.condition, body.members, query)
+        return await self._hits(request, served, lambda each: each.answer(query), query.condition, body.members, query)
 
     async def _query(
         self, request: Request, served: ServedIndex | ServedTogether, body: requests.QuestionRequest
@@ -337,7 +334,7 @@ class Service:
     async def get_metrics(self, request: Request) -> Response:
         """Return metrics for Prometheus."""
         text = await self._probes.run(lambda: self.metrics.exposition(self.indexes))
-        return Response(text, media_type=CONTENT_TYPE)
+        return Response(text, media_type=CONTENT_TYPE_LATEST)
 
     @operation("indexes", "GET /v1/indexes", answers.IndexesAnswer)
     async def list_indexes(self, request: Request) -> Response:
@@ -468,8 +465,7 @@ class Service:
     @operation("page", f"GET {_INDEX}/map/places", openapi.FILE)
     async def get_places(self, request: Request) -> Response:
         """Return x and y of every point as little-endian float32."""
-        places = await self._ask(request, self._maps.places)
-        return Response(places, media_type="application/octet-stream")
+        return Response(await self._ask(request, self._maps.places), media_type=openapi.FILE)
 
     @operation("page", f"GET {_INDEX}/map/colours", None, None, openapi.FIELD)
     async def get_colours(self, request: Request) -> Response:

@@ -98,8 +98,7 @@ class Maps:
             name = value if low is None else f"{low} to {high}"
             colours[points] = len(values)
             values.append({"value": name, "documents": len(uris), "from": low, "to": high})
-        encoded = _encoded(colours)
-        return {"field": field, "values": values, "scale": bool(scale), "colours": encoded}
+        return {"field": field, "values": values, "scale": bool(scale), "colours": _encoded(colours)}
 
     def matching(self, served: ServedIndex, where: Where | None) -> dict[str, Any]:
         """Return 1 for each point whose document passes the filter, and 0 for the others."""

@@ -83,7 +83,7 @@ class WithArea(_Body):
 
 
 class MatchingRequest(WithArea):
-    """Documents that pass a filter and are in an area of the map."""
+    """Documents that pass a filter, and are in an area of the map if one is given."""
 
     where: Where = None
 
