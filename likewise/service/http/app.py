@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 from mcp.server.transport_security import TransportSecuritySettings
-from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -40,7 +39,7 @@ from likewise.service.http.guard import Guard, Rules, replay
 from likewise.service.http.json_response import JSONResponse, encode
 from likewise.service.http.limits import ServiceLane, reads_values
 from likewise.service.http.maps import Maps
-from likewise.service.http.metrics import Metrics
+from likewise.service.http.metrics import CONTENT_TYPE_LATEST, Metrics
 from likewise.service.http.openapi import operation
 from likewise.service.http.originals import answer_original, with_original
 from likewise.service.http.page.page import CompressedForBrowsers, Page
