@@ -6,11 +6,12 @@ are the status and the short name with which the HTTP service answers.
 
 from __future__ import annotations
 
+import copyreg
 import errno
 import os
 import sys
 from shlex import quote
-from typing import NoReturn
+from typing import Any, NoReturn
 
 
 def count_of(value: int, noun: str) -> str:
@@ -55,6 +56,10 @@ class LikewiseError(Exception):
     exit_code = 2
     http_status = 400
     slug = "bad-input"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Exception's own calls the constructor with the message alone, and some constructors need more.
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 class BadInput(LikewiseError, ValueError):

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import likewise.endpoints.endpoint
+import likewise.service.served  # noqa: F401  # both have errors of their own
 from indexer import BadInput, Index, LikewiseError, ModelError, NotAnIndex, UnknownUri, errors
+from indexer.errors import Message
 from search import Searcher
 
 OUTCOMES = {
@@ -61,3 +66,29 @@ def test_an_unknown_uri_is_a_key_error_whose_message_has_no_quotation_marks(tmp_
         searcher.get("nothing")
     assert type(caught.value) is UnknownUri
     assert str(caught.value) == f"{tmp_path / 'an.index'}: has no document 'nothing'"
+
+
+ARGUMENTS: dict[str, tuple[Any, ...]] = {
+    "FilterSyntaxError": ("a number is missing", "write one", "year >= ", 8),
+    "NothingKnown": ([1, 2], "a-model"),
+    "Rejected": ("too long", "the answer"),
+    "TextTooLong": (3, 600, 512),
+    "UnknownField": ("no such field", "lang"),
+}
+"""The arguments of the classes that take more than a message."""
+
+
+def every_kind(kind: type[LikewiseError] = LikewiseError) -> set[type[LikewiseError]]:
+    return {kind}.union(*(every_kind(below) for below in kind.__subclasses__()))
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("kind", sorted(every_kind(), key=lambda kind: kind.__name__))
+def test_an_error_keeps_its_message_and_its_members_in_another_process(kind: Any, protocol: int) -> None:
+    assert set(ARGUMENTS) <= {each.__name__ for each in every_kind()}
+    error = kind(*ARGUMENTS.get(kind.__name__, (Message("went wrong", " (likewise check)"),)))
+    error.add_note("in a worker")
+    back = pickle.loads(pickle.dumps(error, protocol))  # noqa: S301
+    assert (type(back), str(back), back.args) == (kind, str(error), error.args)
+    assert vars(back) == vars(error)
+    assert errors.in_shell(back) == errors.in_shell(error)
