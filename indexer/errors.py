@@ -179,8 +179,7 @@ class TextTooLong(LikewiseError):
 
     def __init__(self, index: int, tokens: int, limit: int) -> None:
         super().__init__(
-            f"text {index} has {tokens} tokens and the model reads {limit}: "
-            "shorten it, cut it into passages, or pass truncate=True"
+            f"text {index} has {tokens} tokens and the model reads {limit}: shorten it, or cut it into passages"
         )
         self.index, self.tokens, self.limit = index, tokens, limit
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from indexer import BadInput, Document, FilterError, Index, Section, UnknownField, UnknownUri, doors
+from indexer import BadInput, Document, FilterError, Index, Section, TextTooLong, UnknownField, UnknownUri, doors
 from search import AsyncSearcher, Hit, Hits, Query, Searcher, search_indexes
 
 ROWS = np.random.default_rng(3).normal(size=(40, 8)).astype(np.float32)
@@ -70,6 +70,8 @@ def test_texts_are_embedded_by_the_model_of_the_index(tmp_path: Path, encoder: A
         assert np.array_equal(searcher.embed(iter(texts), role), encoder.encode(texts, role=role))
         with pytest.raises(BadInput, match=r"put it in brackets, or use embed\(\[text\]\)"):
             searcher.embed("moon", role)
+        with pytest.raises(TextTooLong, match=r"text 1 has \d+ tokens .*: shorten it, or cut it into passages$"):
+            searcher.embed(["moon", "moon " * encoder.max_tokens], role)
 
 
 def test_what_is_open_is_not_pickled_and_says_what_to_pass(searcher: Searcher) -> None:
