@@ -102,6 +102,15 @@ class Guard:
             await self._app(scope, receive, send)
             return
         send = self._counted(scope, receive, send)
+        answering = asyncio.create_task(self._answer(scope, receive, send))
+        try:
+            await asyncio.shield(answering)
+        except asyncio.CancelledError:  # the server ends, and the thread of the request may compute for longer
+            answering.cancel()
+            problem = Problem(503, "stopping", "the service is ending: send the request again when it has started")
+            await problem.response(scope["path"])(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         taken = 0
         self._requests += 1
         try:
@@ -128,11 +137,12 @@ class Guard:
         An answer that comes in several messages is refused by its first one alone, because these messages are small.
         """
         start: Message | None = None
-        is_refused = False
+        is_started = is_refused = False
 
         async def sent(message: Message) -> None:
-            nonlocal start, is_refused
+            nonlocal start, is_started, is_refused
             if message["type"] == "http.response.start":
+                is_refused = is_refused or is_started
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
@@ -149,6 +159,7 @@ class Guard:
                     await problem.response(scope["path"])(scope, receive, sent)
                     is_refused = True
                     return
+                is_started = True
                 await send(head)
             self._answered += size
             try:

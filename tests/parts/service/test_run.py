@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import os
@@ -178,6 +179,50 @@ def test_it_finishes_what_it_accepted(serving: Any, own_vectors: Path) -> None:
         assert received.startswith(b"HTTP/1.1 200 OK")
         assert b'"moon"' in received
         assert service.process.wait(timeout=60) == 0
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+def test_a_request_that_outlasts_the_service_gets_a_problem(
+    own_vectors: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    begun, may_end = threading.Event(), threading.Event()
+
+    def compute(*_: Any, **__: Any) -> list[Any]:
+        begun.set()
+        may_end.wait(60)
+        return []
+
+    monkeypatch.setattr("search.searcher.Searcher.search_many", compute)
+    monkeypatch.setattr("likewise.service.http.documents.Writers.put", compute)
+    of_method: dict[str, tuple[str, dict[str, Any]]] = {
+        "POST": ("search-many", {"queries": ["moon"]}),
+        "PUT": ("documents", {"documents": [{"uri": "a", "text": "a"}], "vectors": [[1, 0, 0]]}),
+    }
+    route, body = of_method[method]
+    app, sent = create_app({"x": str(own_vectors)}, writable=True), list[Any]()
+
+    async def receive() -> dict[str, Any]:
+        if asked.pop():
+            return {"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}
+        return await asyncio.Event().wait()  # type: ignore[return-value]
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def end_during_the_request() -> None:
+        head = {"type": "http", "method": method, "path": f"/v1/indexes/x/{route}", "query_string": b""}
+        scope = {**head, "scheme": "http", "headers": [(b"host", b"localhost")], "client": None}
+        request = asyncio.create_task(app(scope, receive, send))
+        await asyncio.to_thread(begun.wait, 60)
+        request.cancel()
+        await request  # uvicorn would write a traceback of an exception
+        may_end.set()
+
+    asked = [False, True]
+    asyncio.run(end_during_the_request())
+    start, content = sent
+    assert (start["status"], dict(start["headers"])[b"retry-after"]) == (503, b"1")
+    assert json.loads(content["body"])["slug"] == "stopping"
 
 
 def test_a_thread_that_computes_does_not_keep_the_process(own_vectors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
