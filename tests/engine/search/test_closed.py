@@ -32,7 +32,7 @@ GIVEN: dict[str, Any] = {
 REFUSALS = {
     Index: "{}: this Index is closed: open it again with Index.open",
     Searcher: "{}: this Searcher is closed: make another Searcher of this path",
-    AsyncSearcher: "{}: this Searcher is closed: make another Searcher of this path",
+    AsyncSearcher: "{}: this Searcher is closed: make another AsyncSearcher of this path",
 }
 KNOWN = {"address", "close", "ask_ahead", "searcher"}
 """Members that use nothing of what was closed."""
