@@ -220,6 +220,7 @@ class Searcher(Asker):
         """Iterate over the documents that a filter leaves, or all, in the order they were added.
 
         They are read in pages. If another index replaces this index between two pages, the iterator raises NotAnIndex.
+        After `close` it raises BadInput.
         """
         return self._iterate(self._store.iterate, filter_tree(where))
 
@@ -261,7 +262,9 @@ class Searcher(Asker):
         with self._filtered(where) as (_, condition):
             pass
         try:
-            yield from read(condition)
+            for item in read(condition):
+                yield item
+                self._snapshot()  # is refused if this Searcher was closed
         except UnknownField:  # Before the first document: the last one with a field of the filter was removed.
             if self.answering.unknown_fields == "error":
                 raise

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import inspect
 from contextlib import ExitStack
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from word_encoder import WordEncoder
 
@@ -74,6 +77,18 @@ async def test_every_member_of_a_closed_object_is_refused(address: str, of: Any,
         elif of is AsyncSearcher:
             await (anext(answer) if name in ("documents", "all_vectors") else answer)
     assert str(refused.value) == REFUSALS[of].format(address)
+
+
+@pytest.mark.parametrize("name", ["documents", "all_vectors"])
+def test_an_iterator_ends_with_its_searcher(tmp_path: Path, name: str) -> None:
+    with Index.create(tmp_path / "x.index", dimensions=2) as index:
+        index.add([Document(f"d{n}", "text") for n in range(300)], np.ones((300, 2)))
+    with Searcher(index.address) as searcher:
+        rows = getattr(searcher, name)()
+        assert len(list(islice(rows, 2))) == 2
+    with pytest.raises(BadInput) as refused:
+        next(rows)
+    assert str(refused.value) == REFUSALS[Searcher].format(index.address)
 
 
 def test_what_was_closed_keeps_its_address(address: str) -> None:
