@@ -72,13 +72,22 @@ class Newer:
             except UnknownField as error:
                 raise UnknownField(f"newer: {str(error).removeprefix('filter: ')}", error.field) from None
             if self.field in COLUMNS or {"date", "number"}.isdisjoint(types):
-                dated = ["modified", *sorted(name for name, kinds in fields.items() if "date" in kinds)]
-                advice = f"name a field of dates: {', '.join(dict.fromkeys(dated[:10]))}"
-                raise FilterError(f"newer: field {one_line(self.field, 80)} holds no dates: {advice}")
+                raise self._no_dates(fields)
+
+    def _no_dates(self, fields: FieldTypes) -> FilterError:
+        dated = ["modified", *sorted(name for name, kinds in (fields or {}).items() if "date" in kinds)]
+        advice = f"name a field of dates: {', '.join(dict.fromkeys(dated[:10]))}"
+        return FilterError(f"newer: field {one_line(self.field, 80)} holds no dates: {advice}")
 
     def weigh(self, snapshot: Snapshot, where: Where | None) -> Weights:
-        """Return the weights of the documents that a filter leaves."""
-        documents, dates = snapshot.dates(self.field, where)
+        """Return the weights of the documents that a filter leaves.
+
+        Raises:
+            FilterError: the field holds numbers, and most are not years.
+        """
+        if (dated := snapshot.dates(self.field, where)) is None:
+            raise self._no_dates(snapshot.fields)
+        documents, dates = dated
         now, half_life = self.now_and_half_life()
         weights = np.exp2(-np.maximum(now - dates, 0) / half_life)
         undated = (snapshot.documents if where is None else snapshot.count(where)) - len(documents)

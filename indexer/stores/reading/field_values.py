@@ -118,7 +118,7 @@ class FieldReader:
         return counts
 
     @_sound
-    def dates(self, field: str, where: Where | None = None) -> tuple[Ids, NDArray[np.int64]]:
+    def dates(self, field: str, where: Where | None = None) -> tuple[Ids, NDArray[np.int64]] | None:
         """Return the documents that a filter leaves and that have a date in a field.
 
         Args:
@@ -126,17 +126,19 @@ class FieldReader:
                 digits is a year.
 
         Returns:
-            Their ids in ascending order (n,), and the latest date of each in microseconds since 1970 (n,).
+            Their ids in ascending order (n,), and the latest date of each in microseconds since 1970 (n,). None if the
+            field holds numbers without dates, and most of all documents' numbers are not years.
         """
         select = (
             "SELECT v.document_id, max(v.{number}) FROM {tables}.field f JOIN {tables}.field_value v"
             " ON v.field_id = f.id WHERE f.name = %s AND f.type = %s GROUP BY v.document_id ORDER BY v.document_id"
         )
-        rows = self._view.rows(select, field, "date") or [
-            (document, year.start)
-            for document, number in self._view.rows(select, field, "number")
-            if (year := read_date(f"{number:g}"))
-        ]
+        rows = self._view.rows(select, field, "date")
+        if not rows:
+            numbers = self._view.rows(select, field, "number")
+            rows = [(document, year.start) for document, number in numbers if (year := read_date(f"{number:g}"))]
+            if len(rows) * 2 < len(numbers):
+                return None
         documents = np.array([document for document, _ in rows], np.int64)
         dates = np.array([int(date) for _, date in rows], np.int64)
         if where is None:

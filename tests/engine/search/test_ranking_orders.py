@@ -35,7 +35,7 @@ def documents() -> tuple[list[Document], list[np.ndarray[Any, Any]], list[list[t
     for n in range(DOCUMENTS):
         parts = [" ".join(chance.choice(WORDS, int(chance.integers(4, 12)))) for _ in range(int(chance.integers(1, 4)))]
         day = (NOW - timedelta(days=float(chance.integers(-30, 700)))).isoformat()
-        metadata = {"n": n, "kind": "ab"[n % 2], "year": 2026 - n % 5}
+        metadata = {"n": n, "kind": "ab"[n % 2], "year": 2026 - n % 5, "price": 1561.0 + n if n % 9 == 0 else n / 4}
         if n % 5:
             metadata["sent"] = [day, "2001-01-01"] if n % 7 == 0 else day
         if n % 4 == 1:  # a copy of a passage before, with another word
@@ -241,8 +241,21 @@ def test_what_is_no_half_life_is_refused(newer: Any, message: str) -> None:
 def test_a_field_without_dates_is_refused(searcher: Searcher) -> None:
     with pytest.raises(UnknownField, match=r'^newer: no document has a field "sen"; near: sent'):
         searcher.search("bread", mode="words", newer="90d:sen")
-    for field in ("kind", "title"):
+    for field in ("kind", "title", "n", "price"):
         with pytest.raises(
             FilterError, match=f"newer: field {field} holds no dates: name a field of dates: modified, "
         ):
             searcher.search("bread", mode="words", newer=f"90d:{field}")
+        with pytest.raises(FilterError, match="holds no dates"):
+            searcher.search("bread", mode="words", newer=f"90d:{field}", where="n < 0")
+
+
+def test_a_field_of_years_may_hold_other_numbers(tmp_path: Path) -> None:
+    years = [2026, 2024, 0, 99999]
+    with Index.create(tmp_path / "x.index", dimensions=2) as index:
+        index.add([Document(f"d{n}", "text", metadata={"year": year}) for n, year in enumerate(years)], np.ones((4, 2)))
+    with Searcher(index.address) as searcher:
+        hits = searcher.search("text", mode="words", newer="1y:year")
+        assert hits[0].uri == "d0"
+        assert hits.notes[0].startswith("newer: 2 documents without a date in year: weighted by")
+        assert len(searcher.search("text", mode="words", newer="1y:year", where="year < 1")) == 1

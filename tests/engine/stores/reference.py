@@ -350,17 +350,19 @@ class ReferenceSnapshot:
             counts[min(bins - 1, int((float(value) - low) * (bins / (high - low))))] += 1
         return counts
 
-    def dates(self, field: str, where: Where | None = None) -> tuple[Any, Any]:
-        def latest(kind: str, documents: Iterable[StoredDocument]) -> list[tuple[int, int]]:
+    def dates(self, field: str, where: Where | None = None) -> tuple[Any, Any] | None:
+        def latest(kind: str, documents: Iterable[StoredDocument]) -> list[tuple[int, int]] | None:
             read = [
                 (stored.id, [date.start for value in values if (date := read_date(f"{value}"))])
                 for stored in documents
                 if (values := [each for each in values_of(stored.fields.get(field)) if type_of(each) == kind])
             ]
-            return [(id_, max(dates)) for id_, dates in read if dates]
+            dated = [(id_, max(dates)) for id_, dates in read if dates]
+            return dated if kind == "text" or 2 * len(dated) >= len(read) else None
 
         every, allowed = self._state.documents.values(), self._allowed(where)
-        rows = latest("text", every) or latest("number", every)
+        if (rows := latest("text", every) or latest("number", every)) is None:
+            return None
         pairs = np.array(sorted(row for row in rows if row[0] in allowed), np.int64).reshape(-1, 2)
         return pairs[:, 0], pairs[:, 1]
 
