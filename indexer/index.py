@@ -338,7 +338,7 @@ class Index:
 
         The vectors may have another width than before. Searches see the old documents until all new documents
         are stored, and a crash leaves either the old or the new documents. Any other `Index` on this address must be
-        opened again.
+        opened again. A new index with the model "auto" becomes an index of your own vectors.
 
         Args:
             documents: as in `add`; at least one.
@@ -352,8 +352,6 @@ class Index:
             BadInput: the index has a model, or a document or vector cannot be stored; nothing was changed.
         """
         core = self._core
-        if core.recipe is not None:
-            raise BadInput(f"{self.address}: has a model: remove its documents and add others, or rebuild it")
         documents = [documents] if isinstance(documents, Document) else list(documents)
         if not documents:
             raise BadInput(f"{self.address}: no document is given to replace the stored documents: use remove")
@@ -362,13 +360,15 @@ class Index:
         uris = [document.uri for document, _ in incoming]
         with engine.exclusive():
             with core.store.snapshot() as snapshot:
-                stored = snapshot.hashes(uris)
+                stored, settings = snapshot.hashes(uris), snapshot.settings
+            if settings.recipe is not None and settings.model_open is None:
+                raise BadInput(f"{self.address}: has a model: remove its documents and add others, or rebuild it")
             width = next(own.vectors.shape[1] for _, own in incoming if own is not None)
-            settings = replace(core.stored_settings(), dimensions=width)
+            settings = replace(settings, dimensions=width, recipe=None, passages=None, model_open=None)
             with draft(engine, settings) as store, IndexCore(store) as new, store.writer():
                 for batch in batches(incoming, lambda: new.batch_characters):
                     new.commit(new.submit(batch))
-            core.settings = settings
+            self._core = IndexCore(core.store, None, core.context)
         return Changes(
             added=tuple(uri for uri in uris if uri not in stored), replaced=tuple(uri for uri in uris if uri in stored)
         )

@@ -70,7 +70,9 @@ class Writers:
         given = [_document(new) for new in body.documents]
 
         def change(index: Index) -> Changes:
-            return index.replace_all(given, **own) if body.replace_all else index.add(given, **own)
+            # An empty index whose model is open becomes an index of own vectors.
+            is_first = body.vectors is not None and index.settings.model_open is not None
+            return index.replace_all(given, **own) if body.replace_all or is_first else index.add(given, **own)
 
         writer, is_embedded = self._of(served), own == {"vectors": None, "spans": None} and not body.replace_all
         changes = writer.add(given) if is_embedded else writer.write(change)

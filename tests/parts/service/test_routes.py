@@ -379,6 +379,26 @@ def test_documents_are_not_removed_from_a_service_that_is_read_only(client: Test
     assert (refused.status_code, refused.json()["slug"]) == (403, "read-only")
 
 
+@pytest.mark.parametrize("replace_all", [False, True])
+def test_first_documents_with_vectors_make_an_index_of_own_vectors(
+    open_client: Callable[..., TestClient], register: Any, encoder: Any, tmp_path: Path, replace_all: bool
+) -> None:
+    register(encoder, named=lambda _: encoder)
+    Index.create(tmp_path / "new.index", "auto").close()
+    client, documents = open_client({"new": tmp_path / "new.index"}, writable=True), "/v1/indexes/new/documents"
+    new: dict[str, Any] = {"documents": [{"uri": "a", "text": "a"}], "vectors": [[1, 0, 0]]}
+    assert client.put(documents, json=new | {"replace_all": replace_all}).json()["added"] == ["a"]
+    new = {"documents": [{"uri": "b", "text": "b"}], "vectors": [[0, 1, 0]]}
+    assert client.put(documents, json=new).json()["added"] == ["b"]
+    with Index.open(tmp_path / "new.index") as index:
+        assert (index.recipe, index.settings.model_open, index.dimensions, len(index)) == (None, None, 3, 2)
+        assert index.check().ok
+    found = client.post("/v1/indexes/new/search", json={"vector": [0, 1, 0]}).json()
+    assert [hit["uri"] for hit in found["hits"]] == ["b", "a"]
+    refused = client.put(documents, json={"documents": [{"uri": "c", "text": "c"}]})
+    assert refused.json()["slug"] == "no-model"
+
+
 def test_a_service_writes_to_an_index_that_was_replaced_by_another_width(
     open_client: Callable[..., TestClient], own_vectors: Path
 ) -> None:
