@@ -210,7 +210,7 @@ class Answering:
             uris = [other.uri for other in family]
             hits.append(Hit.from_passage(passage, score, cosine, why, uris, settings.sources))
         answered, did_you_mean = self._verdict(snapshot, plan, calibration, ranked.nearest - far, question, hits)
-        if plan.mode != "words" and query.row is None:
+        if plan.mode != "words" and query.row is None and settings.model_open is None:
             notes += filter(None, [unread_question_note(settings.recipe, query.asked, plan.mode)])
         if ranked.terms == 0 and query.asked:
             notes.append(f"the question {query.asked[:40]!r} has no word to search by: ranked by meaning alone")

@@ -135,7 +135,10 @@ class ServedIndex:
 
     def describe(self) -> dict[str, Any]:
         """Return name, sizes, model and the types of the metadata fields, as `GET /v1/indexes` lists them."""
-        info, recipe = self.info(), self.searcher.recipe
+        info = self.info()
+        with self.searcher.answering.snapshot() as snapshot:
+            settings = snapshot.settings
+        recipe = None if settings.model_open is not None else settings.recipe
         return {
             "name": self.name,
             "documents": info.documents,

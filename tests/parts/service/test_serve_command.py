@@ -78,6 +78,7 @@ def test_a_new_index_is_made_for_writers_and_their_first_documents_choose_its_mo
     assert (ended.code, "its first documents choose the model" in ended.err) == (0, True)
     text = "Die alten Häuser der Stadt stehen seit vielen Jahren am Fluss, und niemand weiß, wer sie gebaut hat."
     with TestClient(applications[0](), base_url="http://127.0.0.1") as client:
+        assert client.get("/v1/indexes").json()["indexes"][0]["model"] is None  # the first documents choose it
         put = client.put("/v1/indexes/new/documents", json={"documents": [{"uri": "a", "text": text}]}).json()
         assert put["notes"][0].startswith("the model is multilingual-e5-small: the texts are German 100 %")
         assert client.get("/v1/indexes").json()["indexes"][0]["model"] == "multilingual-e5-small"

@@ -40,7 +40,7 @@ export function drawOverview(into, index, overview, actions) {
     element("p", { className: "size" }, index.documents
       ? `${counted(index.documents, "document")} in ${counted(index.passages, "passage")}`
       : "There are no documents in this index yet."),
-    !index.model && !parts.length && element("p", {}, "This index has vectors of its own: the page searches it by words."),
+    index.documents > 0 && !index.model && !parts.length && element("p", {}, "This index has vectors of its own: the page searches it by words."),
     choices("Indexes", parts.map(({ name, documents }) => `${name} · ${counted(documents, "document")}`), (_, at) => actions.choose(parts[at].name)),
     choices("Your last questions", asked, actions.ask),
     choices("Try asking", (overview?.questions ?? []).filter((question) => !asked.includes(question)), actions.ask),
