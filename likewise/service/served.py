@@ -234,10 +234,19 @@ class ServedTogether:
     def until(self, deadline: Deadline) -> ServedTogether:
         return ServedTogether(tuple(served.until(deadline) for served in self.indexes))
 
-    def answer(self, query: Query) -> Hits:
-        """Return the hits of a question, as `ServedIndex.answer`; each hit names its index."""
+    def answer(self, query: Query, *, by_default: bool = False) -> Hits:
+        """Return the hits of a question, as `ServedIndex.answer`; each hit names its index.
+
+        Args:
+            by_default: whether nobody chose the mode. A note says why it is words although some indexes have a model.
+        """
         searchers = {served.name: served.searcher for served in self.indexes}
-        return _answer(partial(answer_together, searchers), query, self.name)
+        hits = _answer(partial(answer_together, searchers), query, self.name)
+        without = [served.name for served in self.indexes if by_default and served.default_mode == "words"]
+        if not 0 < len(without) < len(self.indexes):
+            return hits
+        note = f"no model embeds questions to {' or '.join(without)}, so every index was ranked by words alone"
+        return replace(hits, notes=(*hits.notes, f'{note}: ask other "indexes", or send "mode" if this is meant'))
 
     def index_of(self, name: str | None) -> ServedIndex:
         return next(served for served in self.indexes if served.name == name)

@@ -237,7 +237,11 @@ class Service:
         served = self.indexes.together(body.indexes)
         _note(request, index=served.name)
         query = await self._query(request, served, body)
-        return await self._hits(request, served, lambda each: each.answer(query), query.condition, body.members, query)
+
+        def search(served: ServedTogether) -> Hits:
+            return served.answer(query, by_default=not body.mode and bool(body.query))
+
+        return await self._hits(request, served, search, query.condition, body.members, query)
 
     async def _query(
         self, request: Request, served: ServedIndex | ServedTogether, body: requests.QuestionRequest

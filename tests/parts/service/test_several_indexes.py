@@ -71,6 +71,10 @@ def test_http_answers_as_the_library(service: TestClient, folders: dict[str, Pat
 def test_without_names_all_are_asked_by_words_if_one_has_no_model(service: TestClient) -> None:
     answer = service.post("/v1/search", json={"query": "moon"}).json()
     assert (answer["mode"], answer["matched"]) == ("words", 5)
+    note = "no model embeds questions to own, so every index was ranked by words alone"
+    assert answer["notes"] == [f'{note}: ask other "indexes", or send "mode" if this is meant']
+    for chosen in ({"mode": "words"}, {"indexes": ["sky", "kitchen"]}, {"indexes": ["own"]}):
+        assert service.post("/v1/search", json={"query": "moon", **chosen}).json()["notes"] == [], chosen
     assert {name for name, _ in pairs(answer)} == {"sky", "kitchen", "own"}
     twice = service.post("/v1/search", json={"query": "moon", "indexes": ["sky", "sky"]}).json()
     assert (twice["mode"], twice["matched"]) == ("hybrid", 3)
