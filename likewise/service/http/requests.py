@@ -14,10 +14,11 @@ from contextlib import suppress
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 from starlette.requests import Request
 
 from indexer.errors import BadInput
+from indexer.filters.dates import read_date
 from indexer.filters.limits import FROM_CLIENTS
 from indexer.filters.mapping import Filter, filter_tree
 from indexer.filters.operators import ON_FIELDS
@@ -266,26 +267,24 @@ class NewDocument(_Body):
     modified: Annotated[str | None, Field(max_length=100)] = Field(None, description="ISO 8601 in UTC.")
     sections: list[NewSection] = []
 
-    @field_validator("text")
-    @classmethod
-    def _is_short_enough(cls, text: str) -> str:
-        if len(text) > limits.MAX_TEXT_CHARACTERS:
+    @model_validator(mode="after")
+    def _can_be_stored(self) -> Self:
+        if (length := len(self.text)) > limits.MAX_TEXT_CHARACTERS:
             raise ValueError(
-                f"the text has {len(text):,} characters, and {limits.MAX_TEXT_CHARACTERS:,} is the limit: divide it "
+                f"the text has {length:,} characters, and {limits.MAX_TEXT_CHARACTERS:,} is the limit: divide it "
                 "into several documents, or index it from a file"
             )
-        return text
-
-    @field_validator("metadata")
-    @classmethod
-    def _has_few_fields(cls, metadata: dict[str, Any]) -> dict[str, Any]:
-        names = {name for name, _, _ in scalars("metadata", metadata)}
+        names = {name for name, _, _ in scalars("metadata", self.metadata)}
         if len(names) > limits.MAX_METADATA_FIELDS:
             raise ValueError(
                 f"the document has {len(names):,} metadata fields, and {limits.MAX_METADATA_FIELDS:,} is the limit: "
                 "write them into fewer fields, such as a list"
             )
-        return metadata
+        if self.modified is not None and read_date(self.modified) is None:
+            raise ValueError(f"modified is {self.modified!r}: write a date such as 2024-01-31T10:00:00Z")
+        if any(not 0 <= section.start <= length for section in self.sections):
+            raise ValueError(f"a section starts outside of the text of {length:,} characters")
+        return self
 
 
 class DocumentsRequest(_Body):

@@ -443,6 +443,24 @@ def test_a_metadata_field_that_cannot_be_stored_is_named(writer: TestClient) -> 
     assert (answer.status_code, answer.json()["slug"], answer.json()["detail"]) == (400, "bad-input", sentence)
 
 
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ({"modified": "yesterday"}, "modified is 'yesterday': write a date such as 2024-01-31T10:00:00Z"),
+        ({"sections": [{"start": 5}]}, "a section starts outside of the text of 4 characters"),
+        ({"sections": [{"start": -1}]}, "a section starts outside of the text of 4 characters"),
+    ],
+)
+def test_a_date_or_a_section_that_means_nothing_is_refused(
+    writer: TestClient, members: dict[str, Any], said: str
+) -> None:
+    new = {"uri": "mars", "text": "Mars"}
+    refused = writer.put(DOCUMENTS, json={"documents": [new | members]})
+    assert (refused.status_code, refused.json()["detail"]) == (400, f"documents.0: {said}")
+    fitting = {"modified": "2024-01-31T10:00:00+02:00", "sections": [{"start": 4}]}
+    assert writer.put(DOCUMENTS, json={"documents": [new | fitting]}).json()["added"] == ["mars"]
+
+
 def test_nothing_is_written_without_writable(client: TestClient, papers: Path) -> None:
     put = client.put(DOCUMENTS, json={"documents": [{"uri": "a", "text": "b"}]})
     deleted = client.delete(DOCUMENT, params={"uri": "moon"})
