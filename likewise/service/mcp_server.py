@@ -5,15 +5,30 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from mcp import types
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata
+
+
+class _TextsStayTexts(FuncMetadata):
+    """Reads JSON in a text only for a list, which some clients send as text. The SDK would also take the filter "null"
+    for no filter."""
+
+    def pre_parse_json(self, data: dict[str, Any]) -> dict[str, Any]:
+        fields = self.arg_model.model_fields
+        lists = {name: value for name, value in data.items() if list[str] in get_args(fields[name].annotation)}
+        return data | super().pre_parse_json(lists)
 
 
 class StrictServer(MCPServer[Any]):
     """Refuses arguments that a tool does not have, and describes those of the wrong type."""
+
+    def add_tool(self, *arguments: Any, **options: Any) -> None:
+        tool = self._tool_manager.add_tool(*arguments, **options)
+        tool.fn_metadata = _TextsStayTexts(**dict(tool.fn_metadata))
 
     async def list_tools(self) -> list[types.Tool]:
         tools = await super().list_tools()
