@@ -129,7 +129,7 @@ def _of_field(name: str, value: Any, place: str) -> Iterable[Where]:
             yield In(name, tuple(_value(each, here) for each in operand), operator == "not in")
         elif operator == "exists":
             if not isinstance(operand, bool):
-                raise FilterError(f"filter: {here}: give True, or False for a field that is missing")
+                raise FilterError(f"filter: {here}: give true, or false for a field that is missing")
             yield Exists(name) if operand else Not(Exists(name))
         elif operator in _TEXT_OPS:
             if not isinstance(operand, str):
@@ -164,14 +164,14 @@ def _value(value: Any, place: str) -> Value:
         except ValueError as error:
             raise FilterError(f"filter: {place}: {value!r:.80}: {error}") from None
     if value is None:
-        hint = '{"exists": False}, or {"exists": True} for a field that has a value'
-        raise FilterError(f"filter: {place}: None is not a value: use {hint}")
+        hint = 'use "exists", with false for a field without a value and true for a field with one'
+        raise FilterError(f"filter: {place}: None or null is not a value: {hint}")
     if isinstance(value, int | float):
         raise FilterError(f"filter: {place}: {value!r:.40} is outside the numbers that can be stored")
     kind = type(value).__name__
     hint = '; for one of several values use {"in": [...]}' if isinstance(value, list | tuple | set) else ""
     hint = "; take its .item()" if hasattr(value, "item") else hint
-    raise FilterError(f"filter: {place}: a {kind} is not a value: use text, a number, a date, True or False{hint}")
+    raise FilterError(f"filter: {place}: a {kind} is not a value: use text, a number, a date, true or false{hint}")
 
 
 def _text(text: str, place: str) -> str:

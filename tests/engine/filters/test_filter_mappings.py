@@ -92,12 +92,12 @@ def test_no_filter() -> None:
 @pytest.mark.parametrize(
     ("mapping", "message"),
     [
-        ({"year": None}, "'year': None is not a value"),
+        ({"year": None}, "'year': None or null is not a value: use \"exists\", with false"),
         (
             {"day": {"<": datetime.max.replace(tzinfo=timezone(timedelta(hours=-1)))}},
             "'<': .* outside the years",
         ),
-        ({"day": time(10, 30)}, "'day': a time is not a value: use text, a number, a date, True or False"),
+        ({"day": time(10, 30)}, "'day': a time is not a value: use text, a number, a date, true or false"),
         ({"year": [1, 2]}, "a list is not a value.*use .*in"),
         ({"year": {}}, "'year': give a mapping with a condition"),
         ({"year": {"~": 1}}, "'year': '~' is not a comparison: use one of = != < <= > >= in not in exists contains"),
@@ -107,7 +107,7 @@ def test_no_filter() -> None:
         ({"path": {"under": ""}}, "under takes the name of a folder"),
         ({"a": {"contains": "\ud800"}}, "not valid Unicode"),
         ({"year": {"in": "abc"}}, "'in': give a list of values"),
-        ({"year": {"exists": 1}}, "give True, or False"),
+        ({"year": {"exists": 1}}, "give true, or false"),
         ({"year": float("nan")}, "outside the numbers"),
         ({"year": 2**63}, "outside the numbers"),
         ({"a": "\ud800"}, "not valid Unicode"),
@@ -120,7 +120,7 @@ def test_no_filter() -> None:
         ({"or": {"a": 1}}, "'or': give a list of mappings"),
         ({"and": [{}]}, "'and': give a mapping with a condition"),
         ({"not": [1]}, "'not': give a mapping"),
-        ({"or": [{"a": {"<": None}}]}, "'or': 'a': '<': None is not a value"),
+        ({"or": [{"a": {"<": None}}]}, "'or': 'a': '<': None or null is not a value"),
     ],
 )
 def test_what_is_not_a_filter_is_refused_by_its_key(mapping: Any, message: str) -> None:
