@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 
 from indexer import doors
-from indexer.errors import BadInput
+from indexer.errors import BadInput, NotAnIndex
 from indexer.settings import Settings
 from indexer.stores.addresses.life_cycle import create
 from indexer.stores.reading.store import Engine, Store
@@ -94,8 +94,10 @@ def open_store(address: str | PathLike[str], shards: int | None = None) -> Store
         shards: number of shards of an index that replaces it; see `engine_of`.
 
     Raises:
-        NotAnIndex: there is no index; it is raised when the index is read.
+        NotAnIndex: there is no index; it is raised when the index is read, but at once for the address of a service.
     """
+    if str(address).startswith(("http://", "https://")):
+        raise NotAnIndex("an index is a folder or a postgresql:// address: likewise.client.Client asks a service")
     return engine_of(address, shards).open()
 
 

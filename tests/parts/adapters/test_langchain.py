@@ -20,7 +20,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores.utils import maximal_marginal_relevance
 from langchain_tests.integration_tests import RetrieversIntegrationTests, VectorStoreIntegrationTests
 
-from indexer import BadInput, Document, FilterError, Index
+from indexer import BadInput, Document, FilterError, Index, NotAnIndex
 from likewise.adapters.langchain import LikewiseRetriever, LikewiseVectorStore
 from search import Searcher
 
@@ -291,6 +291,8 @@ def test_a_retriever_asks_the_indexs_own_model_in_every_mode(tmp_path: Path, enc
         LikewiseRetriever(address=address, mode="fuzzy")  # type: ignore[arg-type]
     with pytest.raises(FilterError):
         LikewiseRetriever(address=address, where="n <")
+    with pytest.raises(NotAnIndex, match=r"^an index is a folder .* likewise\.client\.Client asks a service$"):
+        LikewiseRetriever(address="http://localhost:8765")
 
 
 def test_what_likewise_has_to_tell_is_logged(tmp_path: Path, encoder: Any, caplog: pytest.LogCaptureFixture) -> None:
