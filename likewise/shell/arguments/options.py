@@ -260,31 +260,30 @@ def _spellings(path: str) -> list[str]:
 
 
 def resolve_uri(index: Container[str], address: str, uri: str) -> str:
-    """Return a uri as stored: as `resolve_uris` does, or the only stored uri that ends with these folders and file.
+    """Return a uri as stored: as `resolve_uris` does, or else the path of a file with documents, or the only stored uri
+    or path that ends with these folders and file.
 
     Raises:
-        BadInput: several uris end with these names.
+        BadInput: several uris or paths end with these names.
     """
+    from indexer.filters.tree import In
     from indexer.records import broken_at
+    from indexer.stores.addresses.open import open_store
 
     stored = resolve_uris(index, [uri])[0]
     if stored in index or not uri or broken_at(uri) is not None:
         return stored
+    with closing(open_store(address)) as store, store.snapshot() as snapshot:
+        if paths := snapshot.paths(In("path", tuple(stored_names(uri)))):
+            return min(paths, key=stored_names(uri).index)  # the spelling as given comes first
+        names = dict.fromkeys((*snapshot.uris(), *snapshot.paths()))
     end = normalize("NFC", os.sep + uri.lstrip(os.sep))
-    ends = [each for each in uris_of(address) if normalize("NFC", each).endswith(end)]
+    ends = [each for each in names if normalize("NFC", each).endswith(end)]
     if len(ends) > 1:
         named = "\n".join(f"  {shown(each)}" for each in sorted(ends)[:_NAMED_URIS])
         more = f"\n  and {len(ends) - _NAMED_URIS} more" if len(ends) > _NAMED_URIS else ""
         raise BadInput(f"{uri}: {len(ends)} documents end with this; name one of them:\n{named}{more}")
     return ends[0] if ends else stored
-
-
-def uris_of(address: str) -> list[str]:
-    """Return the uris of all documents of an index."""
-    from indexer.stores.addresses.open import open_store
-
-    with closing(open_store(address)) as store, store.snapshot() as snapshot:
-        return list(snapshot.hashes())
 
 
 def resolve_where(where: str | None) -> Where | None:

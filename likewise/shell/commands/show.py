@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from indexer.errors import BadInput
-from likewise.shell.arguments.options import IndexCommand, complete_path, json_option, resolve_uri, stored_names
+from likewise.shell.arguments.options import IndexCommand, complete_path, json_option, resolve_uri
 from likewise.shell.terminal.output import say, say_json, shown, warn
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 def show(path: str, uri: str, page: int | None, png: Path | None, mark: str | None, as_json: bool) -> None:
     """Print the document URI of INDEX as it is stored, or draw a page of its PDF.
 
-    The path of a table or a mailbox prints its documents in order; with --json, one per line. The end of the path of a
-    document is enough, where only one has it. A page is drawn from the file, if it is still as it was indexed; the
+    The path of a table or a mailbox prints its documents in order; with --json, one per line. The end of a path is
+    enough, where only one has it. A page is drawn from the file, if it is still as it was indexed; the
     passage of --mark, and its sentence nearest to the question, are marked in it.
 
     \b
@@ -45,7 +45,7 @@ def show(path: str, uri: str, page: int | None, png: Path | None, mark: str | No
         if page is not None and png is not None:
             _draw(searcher, stored, page, png, mark)
             return
-        several = [] if stored in searcher else searcher.uris({"path": {"in": stored_names(uri)}})
+        several = [] if stored in searcher else searcher.uris({"path": stored})
         for document in map(searcher.get, several or [stored]):
             if as_json:
                 say_json(asdict(document))

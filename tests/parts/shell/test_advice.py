@@ -316,7 +316,7 @@ ADVICE = {
             before=(write("r.jsonl", RECORD + '{"id": "b", "words": "b"}\n'), "index r.index r.jsonl"),
         ),
     ),
-    "; likewise list shows what there is": (
+    "; likewise list shows what there is, and show also takes the path of a table or a mailbox": (
         Walk("show x.index nothing", "(likewise list) shows", ("{0} x.index",), ""),
     ),
     " (--mode words)": (

@@ -53,3 +53,19 @@ def test_a_table_and_a_mailbox_are_printed_as_their_documents(likewise: Callable
     likewise("show", tmp_path / "x.index", table.parent).failed(2, "has no document")
     likewise("show", tmp_path / "x.index", 'a "b" \\').failed(2, "has no document")
     likewise("show", tmp_path / "x.index", "\udcff").failed(2)
+
+
+def test_the_end_of_a_path_names_a_table_or_a_mailbox(likewise: Callable[..., Any], tmp_path: Path) -> None:
+    index, shop = tmp_path / "x.index", tmp_path / "shop"
+    for number, name in enumerate(("north/lamps.csv", "south/lamps.csv", "Inbox", "south/only.csv")):
+        (shop / name).parent.mkdir(parents=True, exist_ok=True)
+        (shop / name).write_text(f"id,text\na{number},A lamp of {name}\nb{number},Another\n")
+    (shop / "Inbox").write_text("From a@example.org Wed May  1 10:00:00 2024\nMessage-ID: <m1>\n\nShips sail.\n\n")
+    likewise("index", index, shop).succeeded()
+    for end in ("only.csv", "north/lamps.csv"):
+        assert likewise("show", index, end).succeeded().out.count("uri: ") == 2
+    assert likewise("show", index, "Inbox", "--json").succeeded().json["uri"] == f"{shop}/Inbox#m1"
+    said = likewise("show", index, "lamps.csv")
+    named = f"2 documents end with this; name one of them:\n  {shop}/north/lamps.csv\n  {shop}/south/lamps.csv"
+    assert (said.code, named in said.err) == (2, True)
+    likewise("show", index, "missing.csv").failed(2, "show also takes the path of a table or a mailbox")
