@@ -39,6 +39,7 @@ class Summary:
         nameless: records of standard input without an id.
         newly_failed: failures of a file that has changed since it failed, whose reader has, or that is new.
         reason: the most frequent reason of new failures.
+        example: the first file or record that failed for this reason.
         noted: files that were not read whole; the ledger has notes on what was not read.
         left_out: the first new files, and records of files that were read, that were skipped, with their reasons.
         reread: files that the next run must read again, because they also hold documents that another file has lost.
@@ -56,6 +57,7 @@ class Summary:
     nameless: int = 0
     newly_failed: int = 0
     reason: str = ""
+    example: str = ""
     reread: int = 0
     noted: int = 0
     left_out: tuple[tuple[str, Reason], ...] = ()
@@ -63,7 +65,8 @@ class Summary:
     def __add__(self, other: Summary) -> Summary:
         """Return the counts of this run and of one after it."""
         sums = {each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)}
-        return Summary(**(sums | {"reason": self.reason or other.reason}))
+        first = self if self.reason else other
+        return Summary(**(sums | {"reason": first.reason, "example": first.example}))
 
 
 _VECTOR_ADVICE = "export without --vectors, or use likewise copy", "an index for it is made with --dimensions"
@@ -141,6 +144,7 @@ class Seen:
         states: number of entries, by state.
         counts: number of duplicates, of nameless records, of new failures, and of passages that were embedded.
         reasons: number of new failures, by reason.
+        examples: the first file or record that failed, by reason.
         skipped: the first new files and records that were skipped.
         joined: files that have the same uris by a member that the user has named.
         listed: number of files so far, and their bytes, without those that could not be looked into.
@@ -163,6 +167,7 @@ class Seen:
     states: Counter[str] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
     reasons: Counter[Reason] = field(default_factory=Counter)
+    examples: dict[Reason, str] = field(default_factory=dict)
     skipped: list[tuple[str, Reason]] = field(default_factory=list)
     joined: set[str] = field(default_factory=set)
     listed: tuple[int, int] = 0, 0
@@ -173,13 +178,15 @@ class Seen:
 
     @property
     def summary(self) -> Summary:
+        reason = max(self.reasons, key=self.reasons.__getitem__, default=NO_REASON)
         return Summary(
             seen=self.states.total(),
             **self.states,
             **self.counts,
             noted=len(self.noted),
             left_out=tuple(self.skipped),
-            reason=max(self.reasons, key=self.reasons.__getitem__, default=NO_REASON).text(),
+            reason=reason.text(),
+            example=self.examples.get(reason, ""),
         )
 
     def covers(self, file: str) -> bool:
@@ -217,7 +224,8 @@ class Seen:
             self.failed.add(file)
             if uri not in self.known_failures:
                 self.counts["newly_failed"] += 1
-                self.reasons[replace(reason, line=None)] += 1
+                self.reasons[without_line := replace(reason, line=None)] += 1
+                self.examples.setdefault(without_line, uri)
 
 
 class _Commits:

@@ -286,7 +286,7 @@ def advice(outcome: Outcome, address: str) -> Iterator[str]:
             "run will replace the document of the same line; give each record an id"
         )
     if summary.newly_failed:
-        such = "such as: " if summary.newly_failed > 1 else ""
+        such = f"such as {shown(summary.example)}: " if summary.newly_failed > 1 else ""
         ledger = f"likewise info {quoted(address)} --ledger failed"
         yield f"{number(summary.newly_failed)} failed, {such}{summary.reason}; {ledger} has all"
     if known := summary.failed - summary.newly_failed:
