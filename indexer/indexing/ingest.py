@@ -40,7 +40,8 @@ class Summary:
         newly_failed: failures of a file that has changed since it failed, whose reader has, or that is new.
         reason: the most frequent reason of new failures.
         example: the first file or record that failed for this reason.
-        noted: files that were not read whole; the ledger has notes on what was not read.
+        noted: files on which the ledger has notes.
+        not_whole: those that were not read whole. The notes on the others are on cells that stay text.
         left_out: the first new files, and records of files that were read, that were skipped, with their reasons.
         reread: files that the next run must read again, because they also hold documents that another file has lost.
     """
@@ -60,6 +61,7 @@ class Summary:
     example: str = ""
     reread: int = 0
     noted: int = 0
+    not_whole: int = 0
     left_out: tuple[tuple[str, Reason], ...] = ()
 
     def __add__(self, other: Summary) -> Summary:
@@ -138,7 +140,7 @@ class Seen:
         failed: files with at least one failed entry, and folders that cannot be listed.
         known_failures: uris that have failed before, in files that are read again as they were.
         ignored: files and folders that a rule leaves out.
-        noted: files that were not read whole.
+        noted: files on which the ledger has notes, each with whether it was not read whole.
         emptied: uris of documents whose file now has a record without a text.
         uri_hashes: hashes of the uris of opened files, to notice a uri that comes twice.
         states: number of entries, by state.
@@ -161,7 +163,7 @@ class Seen:
     failed: set[str] = field(default_factory=set)
     known_failures: set[str] = field(default_factory=set)
     ignored: set[str] = field(default_factory=set)
-    noted: set[str] = field(default_factory=set)
+    noted: dict[str, bool] = field(default_factory=dict)
     emptied: set[str] = field(default_factory=set)
     uri_hashes: set[int] = field(default_factory=set)
     states: Counter[str] = field(default_factory=Counter)
@@ -184,6 +186,7 @@ class Seen:
             **self.states,
             **self.counts,
             noted=len(self.noted),
+            not_whole=sum(self.noted.values()),
             left_out=tuple(self.skipped),
             reason=reason.text(),
             example=self.examples.get(reason, ""),
@@ -353,8 +356,10 @@ class _Commits:
             ]
             self._write((), batch, rows)
             work = tuple(item for item in work if item.document.uri not in refused)
-        seen.noted.update(row.file for row in rows if row.notes and row.state in HELD)
         for row in rows:
+            if row.notes and row.state in HELD:
+                is_cut = any(note.code is not Code.CELL_OF_ANOTHER_TYPE for note in row.notes)
+                seen.noted[row.file] = is_cut or seen.noted.get(row.file, False)
             seen.add(row.file, row.uri, row.state, row.reason)
         seen.counts["passages"] += sum(len(item.spans) for item in work if item.spans)
         *_, position = next(reversed(batch.documents.values()), seen.listed)

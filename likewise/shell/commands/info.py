@@ -39,7 +39,7 @@ _STATES = ["indexed", "unchanged", "updated", "skipped", "failed", "gone"]
     help=(
         "List the outcome of every file and record, or only those in STATE ("
         + ", ".join(_STATES)
-        + ", or noted: not read whole)."
+        + ", or noted: with notes on what was not read)."
     ),
 )
 @json_option
@@ -103,8 +103,9 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
     if ledger_counts:
         rows.append(("sources", ", ".join(f"{number(count)} {name}" for name, count in ledger_counts.items())))
     if noted:
-        listed = f"likewise info {quoted(address)} --ledger noted lists them"
-        rows.append(("not whole", f"{number(noted)} not read whole; {listed}"))
+        rows.append(
+            ("notes", f"on {number(noted)} of the sources; likewise info {quoted(address)} --ledger noted lists all")
+        )
     rows += _reason_rows(reasons, address)
     print_table(rows)
 

@@ -296,8 +296,9 @@ def advice(outcome: Outcome, address: str) -> Iterator[str]:
         names = ", ".join(f"{shown(uri)} ({why.text().partition(': ')[0]})" for uri, why in summary.left_out)
         yield f"skipped: {such}{names}; likewise info {quoted(address)} --ledger skipped says what to do"
     if summary.noted:
-        were = "1 file was" if summary.noted == 1 else f"{number(summary.noted)} files were"
-        yield f"{were} not read whole: likewise info {quoted(address)} --ledger noted"
+        files = count_of(summary.not_whole or summary.noted, "file")
+        what = "not read whole" if summary.not_whole else "with a note"
+        yield f"{files} {what}: likewise info {quoted(address)} --ledger noted"
     if summary.reread:
         yield (
             f"to read again: {count_of(summary.reread, 'file')} with documents that another file has lost: run again"

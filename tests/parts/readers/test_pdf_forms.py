@@ -125,7 +125,7 @@ def test_a_folder_with_such_files_is_listed(tmp_path: Path, likewise: Any) -> No
     (folder / "a.txt").write_text("a text")
     said = likewise("index", index, folder, "--json")
     said.reported(0, indexed=2, noted=1)
-    assert f"1 file was not read whole: likewise info {index} --ledger noted" in said.err
+    assert f"1 file not read whole: likewise info {index} --ledger noted" in said.err
     assert likewise("info", index, "--ledger", "noted").out == (
         f"indexed   {folder}/scan.pdf  {Code.PAGES_WITHOUT_TEXT(1, 2, '2').text()}\n"
     )

@@ -161,5 +161,6 @@ def test_the_ledger_shows_readers_and_notes(tmp_path: Path, likewise: Any) -> No
     ]
     assert json.loads(likewise("info", folder, "--json").out)["noted"] == 1
     assert (
-        f"not whole  1 not read whole; likewise info {folder} --ledger noted lists them" in likewise("info", folder).out
+        f"notes      on 1 of the sources; likewise info {folder} --ledger noted lists all"
+        in likewise("info", folder).out
     )

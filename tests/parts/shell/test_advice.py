@@ -229,7 +229,7 @@ ADVICE = {
             before=(write("notes/picture.png", "\0"),),
         ),
     ),
-    "{} not read whole: likewise info {} --ledger noted": (),  # needs a scanned page; --ledger is followed below
+    "{} {}: likewise info {} --ledger noted": (),  # needs a scanned page; --ledger is followed below
     "pruning would remove {} of {} documents, more than half: nothing was pruned; add --yes if that is meant": (
         Walk(
             "index x.index notes --prune",

@@ -1210,3 +1210,18 @@ def test_lost_documents_are_found_without_holding_the_others() -> None:
         tracemalloc.stop()
     assert (lost.uris, lost.ignored, lost.total) == (("/in/mbox#5",), (), 20_000)
     assert peak < 500_000  # bytes; a set of the uris alone has 2,000,000
+
+
+def test_a_cell_that_stays_text_is_a_note_and_the_ledger_lists_it(
+    likewise: Callable[..., Any], tmp_path: Path, folder: Path
+) -> None:
+    rows = "".join(f"r{row},Row {row},{row}\n" for row in range(60))
+    table, page = tmp_path / "in" / "prices.csv", tmp_path / "in" / "page.md"
+    write(table, f"id,text,price\n{rows}r60,The last row,ask us\n")
+    said = likewise("index", folder, tmp_path / "in")
+    assert f"1 file with a note: likewise info {folder} --ledger noted" in said.err
+    assert '"ask us" in column "price"' in likewise("info", folder, "--ledger", "noted").out
+    write(page, "---\ntitle: [a\n---\nA page.\n")
+    write(table, f"id,text,price\n{rows}r60,The last row,ask them\n")
+    said = likewise("index", folder, tmp_path / "in")
+    assert f"1 file not read whole: likewise info {folder} --ledger noted" in said.err
