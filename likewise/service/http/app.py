@@ -39,7 +39,7 @@ from likewise.service.http.guard import Guard, Rules, replay
 from likewise.service.http.json_response import JSONResponse, encode
 from likewise.service.http.limits import ServiceLane, reads_values
 from likewise.service.http.maps import Maps
-from likewise.service.http.metrics import CONTENT_TYPE_LATEST, Metrics
+from likewise.service.http.metrics import MEDIA_TYPE, Metrics
 from likewise.service.http.openapi import operation
 from likewise.service.http.originals import answer_original, with_original
 from likewise.service.http.page.page import CompressedForBrowsers, Page
@@ -337,7 +337,7 @@ class Service:
     async def get_metrics(self, request: Request) -> Response:
         """Return metrics for Prometheus."""
         text = await self._probes.run(lambda: self.metrics.exposition(self.indexes))
-        return Response(text, media_type=CONTENT_TYPE_LATEST)
+        return Response(text, media_type=MEDIA_TYPE)
 
     @operation("indexes", "GET /v1/indexes", answers.IndexesAnswer)
     async def list_indexes(self, request: Request) -> Response:

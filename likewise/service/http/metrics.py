@@ -13,8 +13,7 @@ from pathlib import Path
 from platform import python_version
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
-from prometheus_client.exposition import CONTENT_TYPE_LATEST as CONTENT_TYPE_LATEST
-from prometheus_client.exposition import generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
@@ -23,6 +22,7 @@ from indexer.errors import LikewiseError
 from likewise.service.served import ServedIndexes
 from search.timings import Timings
 
+MEDIA_TYPE = CONTENT_TYPE_LATEST
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _QUESTIONS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
 
