@@ -116,12 +116,12 @@ class Hit:
             score=score,
             cosine=None if cosine is None else max(-1.0, min(1.0, cosine)),
             why=why,  # type: ignore[arg-type]  # made when it is read
-            gone=partial(_is_gone, passage.path, sources),  # type: ignore[arg-type]  # looked up when it is read
+            gone=partial(file_is_gone, passage.path, sources),  # type: ignore[arg-type]  # looked up when it is read
             **(family_members((passage.uri, None), [(uri, None) for uri in family]) if family else {}),
         )
 
 
-def _is_gone(path: str | None, sources: Sequence[RecordedSource]) -> bool:
+def file_is_gone(path: str | None, sources: Sequence[RecordedSource]) -> bool:
     """Return whether a file is gone, as `is_gone`. Most files exist, and then nothing is imported."""
     if path is None or os.path.exists(path):  # noqa: PTH110
         return False

@@ -52,7 +52,9 @@ def test_the_file_is_looked_for_when_the_member_is_read(
         index.add(Document(path, "the tides of the moon", path=path) for path in paths)
     with Searcher(tmp_path / "x.index", encoder) as searcher:
         looked_for: list[str] = []
-        monkeypatch.setattr("search.hits.hits._is_gone", lambda path, _: bool(looked_for.append(path)) or path == gone)
+        monkeypatch.setattr(
+            "search.hits.hits.file_is_gone", lambda path, _: bool(looked_for.append(path)) or path == gone
+        )
         gone = paths[1]
         hits = searcher.search("tides")
         named = [in_index(hit, "x") for hit in hits]
@@ -63,3 +65,29 @@ def test_the_file_is_looked_for_when_the_member_is_read(
         assert pickle.loads(pickle.dumps(hits[1])).gone  # noqa: S301
         assert replace(hits[1], score=1.0).gone
         assert searcher.similar(paths[0])[0].gone
+
+
+@pytest.mark.parametrize("fold", [True, False])
+def test_of_equal_texts_the_one_whose_file_exists_comes_first(
+    tmp_path: Path, encoder: Any, monkeypatch: pytest.MonkeyPatch, fold: bool
+) -> None:
+    old, new, text = str(tmp_path / "old.txt"), str(tmp_path / "new.txt"), "the tides of the moon pull the water"
+    with Index.create(tmp_path / "x.index", model=encoder) as index:
+        index.add([Document(old, text, path=old), Document(new, text, path=new)])
+        index.add(Document(f"d{number}", f"{number} engines", path=str(tmp_path / "none")) for number in range(9))
+    Path(new).write_text(text)
+    looked_for: list[str] = []
+
+    def look(path: str | None, sources: Any) -> bool:
+        looked_for.append(str(path))
+        return is_gone(path, sources)
+
+    monkeypatch.setattr("search.ranking.ranker.file_is_gone", look)
+    with Searcher(tmp_path / "x.index", encoder) as searcher:
+        for mode in ("dense", "words", "hybrid"):
+            hits = searcher.search("tides moon", k=20, mode=mode, fold=fold)
+            uris = [uri for hit in hits for uri in (hit.uri, *hit.family)]
+            assert uris.index(new) < uris.index(old), mode
+            assert {hit.uri: hit.family for hit in hits}[new] == ((old,) if fold else ()), mode
+            assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True), mode
+    assert set(looked_for) == {old, new}
