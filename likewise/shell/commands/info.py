@@ -78,10 +78,9 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
         described |= {"languages": {code: round(share, 3) for code, share in languages.items()}, "language": language}
         numbers = asdict(state)
         details = numbers.pop("details")  # printed among the numbers, so that the object stays flat
-        described |= {"model_reason": reason}
-        described |= {"beside": asdict(side) if side else None}
-        counted = {"ledger": ledger_counts, "noted": noted}
-        say_json({**numbers, **details, **described, **counted, "notes": [*map(in_shell, notes)]})
+        described |= {"model_reason": reason, "beside": asdict(side) if side else None}
+        counted = {"ledger": ledger_counts, "noted": noted, "notes": [*map(in_shell, notes)]}
+        say_json({**numbers, **details, **described, **counted})
         return
     say(f"{shown(address)}: {count_of(state.documents, 'document')}, {count_of(state.passages, 'passage')}")
     rows = []

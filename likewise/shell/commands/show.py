@@ -36,6 +36,7 @@ def show(path: str, uri: str, page: int | None, png: Path | None, mark: str | No
     likewise show bread.txt
     likewise show papers.index vaccines.pdf --page 3 --png page.png --mark "how do vaccines work"
     """
+    from indexer.filters.tree import metadata_field
     from search.searcher import Searcher
 
     if (page is None) != (png is None) or (mark is not None and page is None):
@@ -52,7 +53,7 @@ def show(path: str, uri: str, page: int | None, png: Path | None, mark: str | No
                 continue
             members = [("title", document.title), ("format", document.format), ("modified", document.modified)]
             members = [("uri", shown(document.uri)), *members] if several else members
-            for name, value in (*members, *document.metadata.items()):
+            for name, value in (*members, *((metadata_field(key), each) for key, each in document.metadata.items())):
                 if value not in (None, ""):
                     say(f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
             say(f"\n{document.text}" + "\n" * bool(several), tabs=True)

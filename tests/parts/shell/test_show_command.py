@@ -69,3 +69,13 @@ def test_the_end_of_a_path_names_a_table_or_a_mailbox(likewise: Callable[..., An
     named = f"2 documents end with this; name one of them:\n  {shop}/north/lamps.csv\n  {shop}/south/lamps.csv"
     assert (said.code, named in said.err) == (2, True)
     likewise("show", index, "missing.csv").failed(2, "show also takes the path of a table or a mailbox")
+
+
+def test_a_field_with_the_name_of_a_member_has_its_prefix(likewise: Callable[..., Any], tmp_path: Path) -> None:
+    page = tmp_path / "meta.md"
+    page.write_text("---\nformat: paperback\nmodified: never\n---\nA book.\n")
+    likewise("index", tmp_path / "x.index", page).succeeded()
+    head = likewise("show", tmp_path / "x.index", page).out.split("\n\n")[0].splitlines()
+    assert [line.partition(":")[0] for line in head if "title:" not in line] == [
+        *("format", "modified", "metadata.format", "metadata.modified", "size")
+    ]
