@@ -85,8 +85,9 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
     say(f"{shown(address)}: {count_of(state.documents, 'document')}, {count_of(state.passages, 'passage')}")
     rows = []
     if recipe and settings:
-        rows += _model_rows(recipe)
-        rows += [("chosen", f"because {reason}")] if reason else []
+        # Without the shares of languages in the first run. The line about languages has those of today.
+        why = reason.rpartition(" %, ")[2].removeprefix("and ").removeprefix("but ")
+        rows += _model_rows(recipe) + ([("chosen", f"because {why}")] if why else [])
         tokens = f"up to {settings.max_tokens} tokens, {settings.overlap} of overlap"
         rows.append(("passages", f"{tokens}, {count_of(state.tokens, 'token')} in all"))
     else:
