@@ -145,7 +145,7 @@ def test_generated_requests_get_what_the_openapi_document_says(writer: TestClien
     host = {"Host": "127.0.0.1"}
     schema = schemathesis.openapi.from_asgi("/openapi.json", writer.app, headers=host)
     operations = [result.ok() for result in schema.get_all_operations()]
-    assert len(operations) == 29
+    assert len(operations) == 30
 
     for operation in operations:
 
