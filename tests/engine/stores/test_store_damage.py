@@ -16,6 +16,7 @@ from indexer.errors import IndexDamaged
 from indexer.settings import Probed
 from indexer.stores.addresses.open import open_store
 from indexer.stores.local.catalog import views
+from indexer.stores.local.segments.files import SegmentFile, verify
 from indexer.stores.vectors import checksum
 from search import Searcher
 
@@ -43,6 +44,20 @@ def flip(path: Path) -> None:
 
 def truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-7])
+
+
+def test_a_segment_that_goes_while_it_is_opened_is_answered_from_the_catalog(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = answers(folder)
+
+    def verified_and_gone(segments: Path, recorded: SegmentFile) -> None:
+        verify(segments, recorded)
+        (segments / f"{recorded.file}.ids").unlink(missing_ok=True)
+
+    monkeypatch.setattr("indexer.stores.local.segments.faiss_segment.verify", verified_and_gone)
+    after = answers(folder)
+    assert [(uri, round(score, 5)) for uri, score in after] == [(uri, round(score, 5)) for uri, score in before]
 
 
 @pytest.mark.parametrize(

@@ -179,9 +179,16 @@ def verify(folder: Path, recorded: SegmentFile, *, thorough: bool = False) -> No
 
 
 def map_positions(folder: Path, recorded: SegmentFile) -> Positions:
-    """Return the positions of a verified segment."""
+    """Return the positions of a verified segment.
+
+    Raises:
+        IndexDamaged: the file cannot be read, for example because a writer has just replaced the segment.
+    """
     _, path = paths(folder, recorded.file)
-    data = _map(path)
+    try:
+        data = _map(path)
+    except OSError as error:
+        raise IndexDamaged(f"segment {error.filename}: cannot be read ({error.strerror})") from error
     count = recorded.count
     ids = data[: 2 * count * _ID.itemsize].view(_ID)
     rest = data[2 * count * _ID.itemsize :]
