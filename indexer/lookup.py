@@ -25,8 +25,12 @@ def is_uri(value: object) -> TypeGuard[str]:
 
 def unknown_uri(address: str, uri: object) -> UnknownUri:
     """Return the error for a uri that no document of an index has."""
-    advice = "; likewise list shows what there is, and show also takes the path of a table or a mailbox"
-    return UnknownUri(Message(f"{address}: has no document {uri!r}", advice))
+    return UnknownUri(
+        Message(
+            f"{address}: has no document {uri!r}",
+            "; likewise list shows what there is, and show also takes the path of a table or a mailbox",
+        )
+    )
 
 
 def read_removal(uris: Iterable[Any] | str | None, where: Filter | None) -> list[Any] | Where:
