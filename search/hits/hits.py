@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from itertools import groupby
 from typing import Any, overload
 
 from indexer.settings import RecordedSource
@@ -116,18 +117,30 @@ class Hit:
             score=score,
             cosine=None if cosine is None else max(-1.0, min(1.0, cosine)),
             why=why,  # type: ignore[arg-type]  # made when it is read
-            gone=partial(file_is_gone, passage.path, sources),  # type: ignore[arg-type]  # looked up when it is read
+            gone=partial(_is_gone, passage.path, sources),  # type: ignore[arg-type]  # looked up when it is read
             **(family_members((passage.uri, None), [(uri, None) for uri in family]) if family else {}),
         )
 
 
-def file_is_gone(path: str | None, sources: Sequence[RecordedSource]) -> bool:
+def _is_gone(path: str | None, sources: Sequence[RecordedSource]) -> bool:
     """Return whether a file is gone, as `is_gone`. Most files exist, and then nothing is imported."""
     if path is None or os.path.exists(path):  # noqa: PTH110
         return False
     from indexer.sources.folders.recorded import is_gone
 
     return is_gone(path, sources)
+
+
+def existing_first(
+    passages: Sequence[Passage], scores: Sequence[float], sources: Sequence[RecordedSource]
+) -> list[int]:
+    """Return the order of ranked passages in which, of equal texts with equal scores, those of gone files come last."""
+    order = list[int]()
+    for _, equal in groupby(range(len(passages)), lambda row: (scores[row], passages[row].text)):
+        row, *more = equal  # A file is looked up only if there is a choice.
+        gone = {each: _is_gone(passages[each].path, sources) for each in (row, *more) if more}
+        order += sorted(gone, key=gone.__getitem__) or [row]
+    return order
 
 
 def in_index(hit: Hit, name: str) -> Hit:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import groupby
 
 import numpy as np
 
 from indexer.stores.port import Passage, Ranking
 from indexer.stores.reading.snapshot import Snapshot
-from search.hits.hits import file_is_gone
+from search.hits.hits import existing_first
 from search.query.newer import Weights
 from search.ranking.families import FOLDED_DEPTH, MAX_FOLDED, families, note_on_stop
 from search.ranking.modes import Ranked, rank_units
@@ -53,7 +52,9 @@ def rank(
                 ranked = ranked._replace(exact=False)
         if len(ranked.passages) > wanted:
             ranked = ranked.take(np.arange(wanted))
-        ranked, passages = _existing_first(ranked, snapshot)
+        passages = snapshot.passages_by_id(ranked.passages.tolist())
+        order = existing_first(passages, ranked.scores.tolist(), snapshot.settings.sources)
+        ranked, passages = ranked.take(np.array(order, np.int64)), [passages[row] for row in order]
         if not fold:
             return ranked, [[passage] for passage in passages]
         founded, compared = families([(each.text, each.format) for each in passages], k, check)
@@ -63,16 +64,6 @@ def rank(
             best = best if is_done else best._replace(notes=(note_on_stop(compared),))
             return best, [[passages[row] for row in rows] for rows in founded]
         wanted = depth = min(4 * wanted, most)
-
-
-def _existing_first(ranked: Ranked, snapshot: Snapshot) -> tuple[Ranked, list[Passage]]:
-    """Return a ranking and its passages. Among equal texts of equal score, those whose file is gone come last."""
-    passages, order = snapshot.passages_by_id(ranked.passages.tolist()), list[int]()
-    for _, equal in groupby(range(len(passages)), lambda row: (ranked.scores[row], passages[row].text)):
-        row, *more = equal  # A file is looked up only if there is a choice.
-        gone = {each: file_is_gone(passages[each].path, snapshot.settings.sources) for each in (row, *more) if more}
-        order += sorted(gone, key=gone.__getitem__) or [row]
-    return ranked.take(np.array(order, np.int64)), [passages[row] for row in order]
 
 
 def _without(ranked: Ranked, left_out: Ranking) -> Ranked:

@@ -47,24 +47,22 @@ def test_the_file_is_looked_for_when_the_member_is_read(
 ) -> None:
     paths = [str(tmp_path / name) for name in ("moon.txt", "sea.txt")]
     for path in paths:
-        Path(path).write_text("the tides of the moon")
+        Path(path).write_text("the tides")
     with Index.create(tmp_path / "x.index", model=encoder) as index:
-        index.add(Document(path, "the tides of the moon", path=path) for path in paths)
+        index.add(Document(path, f"the tides of the {Path(path).stem}", path=path) for path in paths)
     with Searcher(tmp_path / "x.index", encoder) as searcher:
         looked_for: list[str] = []
-        monkeypatch.setattr(
-            "search.hits.hits.file_is_gone", lambda path, _: bool(looked_for.append(path)) or path == gone
-        )
-        gone = paths[1]
+        monkeypatch.setattr("search.hits.hits._is_gone", lambda path, _: bool(looked_for.append(path)) or path == gone)
         hits = searcher.search("tides")
+        gone = hits[1].uri
         named = [in_index(hit, "x") for hit in hits]
         assert looked_for == []
         assert [hit.gone for hit in hits] == [hit["gone"] for hit in hits.as_json()["hits"]] == [False, True]
-        assert looked_for == paths  # once for each hit
+        assert looked_for == [hit.uri for hit in hits]  # once for each hit
         assert [hit.gone for hit in named] == [False, True]
         assert pickle.loads(pickle.dumps(hits[1])).gone  # noqa: S301
         assert replace(hits[1], score=1.0).gone
-        assert searcher.similar(paths[0])[0].gone
+        assert searcher.similar(hits[0].uri)[0].gone
 
 
 @pytest.mark.parametrize("fold", [True, False])
@@ -82,7 +80,7 @@ def test_of_equal_texts_the_one_whose_file_exists_comes_first(
         looked_for.append(str(path))
         return is_gone(path, sources)
 
-    monkeypatch.setattr("search.ranking.ranker.file_is_gone", look)
+    monkeypatch.setattr("search.hits.hits._is_gone", look)
     with Searcher(tmp_path / "x.index", encoder) as searcher:
         for mode in ("dense", "words", "hybrid"):
             hits = searcher.search("tides moon", k=20, mode=mode, fold=fold)
