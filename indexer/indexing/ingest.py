@@ -543,7 +543,8 @@ class Run:
         seen.files.add(entry.file)
         if not entry.opened:
             assert entry.state != "read"
-            seen.known_failures.add(entry.uri)
+            if entry.state == "failed":
+                seen.known_failures.add(entry.uri)
             seen.add(entry.file, entry.uri, entry.state, entry.reason)
             seen.counts["duplicates"] += entry.reason.code is Code.DUPLICATE
             seen.unopened.add(entry.file)
