@@ -3,7 +3,7 @@
 The score is a convex combination (Bruch, Gai, Ingber 2023) of the cosine's z-score, in standard deviations above the
 mean cosine of the question and the collection, and of the BM25 score itself. The weight of the words depends on the
 z-score of the best passage, on the number of terms, on how well words did on the collection's pseudo-questions
-(indexer/calibration/probe.py), and on whether the model reads the question. docs/fusion.md has the measurements.
+(indexer/calibration/probe.py), and on whether the model reads the question. docs/fusion.md explains the formula.
 Nothing here searches or reads a store.
 """
 
@@ -98,7 +98,7 @@ def probed_words_bias(probed: Probed, factor: float = BIAS_FACTOR) -> float:
     """Return the words bias that a collection's pseudo-questions suggest; 0 if there were too few of them.
 
     The bias is a cube. If both legs find about as much, the bias is nearly 0, because the ratio then says little about
-    real questions. If one leg fails, nearly the other leg alone decides. docs/fusion.md compares it with other shapes.
+    real questions. If one leg fails, nearly the other leg alone decides. docs/fusion.md explains the shape.
     """
     if probed.questions < MIN_PSEUDO_QUESTIONS:
         return 0.0
