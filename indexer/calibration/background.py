@@ -1,7 +1,7 @@
 """The background of an index: the cosines of unrelated questions with their best passages.
 
 Cosines of two models cannot be compared: unrelated texts have .05 in one model and .75 in another. The meaning of a
-score is how seldom an unrelated question reaches it in the same index. docs/scores.md has the measurements.
+score is how seldom an unrelated question reaches it in the same index. docs/scores.md explains it.
 """
 
 from __future__ import annotations
