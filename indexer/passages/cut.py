@@ -26,7 +26,7 @@ from indexer.passages.unbroken import unbroken_ranges
 from indexer.records import Document, Section, Span
 
 DEFAULT_OVERLAP_TOKENS = 32
-"""Number of tokens that neighbouring passages share by default; docs/passages.md has the measurement. Passages of fewer
+"""Number of tokens that neighbouring passages share by default; docs/passages.md has the reason. Passages of fewer
 than 128 tokens share a quarter of their length."""
 
 DEFAULT_PASSAGE_TOKENS = 512
