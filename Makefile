@@ -49,10 +49,11 @@ docs: $(READY)          ## write the reference, the picture and lists of the arc
 	$(BIN)/python tests/folder_imports.py
 	$(BIN)/python -m docs.examples
 
-release: $(READY)       ## wheel and sdist in dist/, built and checked; nothing is uploaded
+release: $(READY)       ## wheel and sdist in dist/, built without a network and checked; nothing is uploaded
 	rm -rf dist
-	$(BIN)/python -m pytest -n 0 -q tests/docs/test_project.py
 	$(BIN)/python -m build --no-isolation
+	$(BIN)/twine check --strict dist/*
+	LIKEWISE_TEST_DISTRIBUTIONS=dist $(BIN)/python -m pytest -n 0 -q tests/docs/test_project.py
 
 site: $(READY)          ## the site at http://127.0.0.1:8000, built again whenever a page changes
 	$(BIN)/mkdocs serve
