@@ -1,7 +1,7 @@
 """The tables: one schema `likewise` with a row for each index, and a schema of its own for the tables of each.
 
 Every table of an index begins with its schema's name, so that an index is dropped, renamed or granted as a whole, and
-its graph holds no other index's passages. docs/postgres.md explains the tables.
+its graph holds no other index's passages. README.md explains the tables.
 """
 
 from __future__ import annotations
@@ -322,7 +322,7 @@ def require_all_rows(connection: DeadlineConnection, address: Address, tables: s
         raise NotPermitted(
             f"{address.shown}: row-level security may hide rows of {', '.join(row[0])} from the role "
             f"{connection.info.user}, and counts and scores would be wrong: give each tenant an index of its own "
-            "(docs/postgres.md, roles and tenants)"
+            "(docs/postgres.md, tenants)"
         )
 
 

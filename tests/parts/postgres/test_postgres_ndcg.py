@@ -1,7 +1,7 @@
 """The same collection in a folder and in PostgreSQL: nDCG@10 of every mode is equal in every digit.
 
 With the small model of the evaluation data. `LIKEWISE_TEST_MODEL=all-MiniLM-L6-v2 pytest -m "slow or long" -s` with
-this file takes another one, and prints the figures of docs/postgres.md.
+this file takes another one, and prints the figures.
 """
 
 from __future__ import annotations
