@@ -27,7 +27,7 @@ def word_language(shares: Mapping[str, float]) -> str:
     """Return the language in which words are searched: the code of a stemmer, or `none`.
 
     It is the most frequent language that has a stemmer. In a mixed collection, a stemmer for some of the texts finds
-    more than no stemmer, even among the other texts (docs/languages.md). Scripts without spaces do not count, because
+    more than no stemmer, even among the other texts (docs/measured.md). Scripts without spaces do not count, because
     no stemmer sees them.
 
     Args:

@@ -66,8 +66,9 @@ _MAX_TRIM_TIME_SHARE = 0.1
 _next_trim = 0.0
 
 COMPOUND_WEIGHT = 0.5
-"""Weight of a compound that begins with a word of the question (docs/languages.md has the measurement), of a word that
-is found joined, and of a word of a column."""
+"""Weight of a compound that begins with a word of the question, of a word that is found joined, and of a word of a
+column. Of 0.1 to 0.5, it is the best for compounds, by the nDCG@10 of words on XQuAD in German and in one index of four
+languages (python -m benchmarks.languages)."""
 
 OCCURRENCES = {1: 1.0, 2: 0.375, 4: 0.317, 8: 0.221}
 """What BM25 adds to the score of a character, in a text of mean length, when it occurs at least this often."""
