@@ -40,10 +40,10 @@ def test_defaults_and_ranges_are_told_apart() -> None:
     for row in (
         "| `--recall R` | Share of the ten nearest passages that an approximate segment must find. (0<x<=1) | 0.98 |",
         "| `--max-file-mb MB` | Skip files and records that are larger. (x>=0.001) | 64 |",
-        "| `--id-field F` | Field of a record with its uri, the same in all files. | _id, id, uri, doc_id |",
-        "| `--precision P` | auto, float32, bfloat16 or int8. | auto; for tokens and words float32 |",
+        "| `--id-field F` | Field of a record with its uri. Then a uri is one document in all files. | _id, id, uri, doc_id |",
+        "| `--format F` | Form of the vectors, npy or jsonl. | by the ending of the file |",
         "| `--queries FILE` | Questions: JSON lines with _id and text. | required |",
-        "| `--recipe R` | Recipe to compare, see below. Repeatable. | required |",
+        "| `--recipe R` | Recipe to compare, as described above. Repeatable. | required |",
     ):
         assert row in text
     option = click.Option(["-n"], type=click.IntRange(-5, 5), default=-1, show_default=True, help="A number.")

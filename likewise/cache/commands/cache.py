@@ -16,16 +16,15 @@ MAX_GB = 10**6
 
 
 @click.command("cache", cls=HelpfulCommand)
-@click.option(
-    "--clear", is_flag=True, help="Remove all vectors, and the compiled and converted models that are kept with them."
-)
+@click.option("--clear", is_flag=True, help="Remove all vectors, and the compiled and converted models beside them.")
 @click.option("--max-gb", type=click.FloatRange(0, MAX_GB), metavar="N",
-              help="Let the cache have N GB from now on; a new one may have 5.")  # fmt: skip
+              help="Maximum size of the cache from now on. A new cache has 5 GB.")  # fmt: skip
 @json_option
 def cache_command(clear: bool, max_gb: float | None, as_json: bool) -> None:
-    """Show, bound or clear the cache of vectors, from which likewise index takes what was embedded before.
+    """Show, limit or clear the cache of vectors.
 
-    All indexes of a user share it. It may be deleted at any time.
+    All indexes of a user share it, and likewise index takes from it what was embedded before. It may be deleted at any
+    time.
 
     \b
     likewise cache --max-gb 20
@@ -37,7 +36,7 @@ def cache_command(clear: bool, max_gb: float | None, as_json: bool) -> None:
 
     cache = VectorCache()
     if max_gb is not None and math.isnan(max_gb):  # a range lets it pass
-        raise click.UsageError("--max-gb wants a number of gigabytes")
+        raise click.UsageError("--max-gb is nan: give a number of gigabytes")
     if clear:
         cache.clear()
         remove_kept()

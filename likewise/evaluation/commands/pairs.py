@@ -12,7 +12,7 @@ from click.core import ParameterSource
 
 from indexer.errors import count_of
 from likewise.shell.arguments.default_index import find_default
-from likewise.shell.arguments.options import HelpfulCommand, json_option, rare, trust_option
+from likewise.shell.arguments.options import HelpfulCommand, device_option, json_option, trust_option
 from likewise.shell.terminal.output import number, quiet_libraries, say, say_json, shown, warn
 
 if TYPE_CHECKING:
@@ -33,12 +33,20 @@ _EXISTING = _FileOrIndex(exists=True)
 
 @click.command(cls=HelpfulCommand)
 @click.argument("source", metavar="FILE|INDEX", required=False, envvar="LIKEWISE_INDEX", type=_EXISTING)
-@click.option("--index", "index", metavar="PATH", type=_EXISTING, help="The index, in place of the argument.")
-@click.option("-n", "count", default=20, show_default=True, type=click.IntRange(1), help="How many pairs to print.")
-@click.option("--min-score", default=-1.0, metavar="S", help="Leave out pairs with a lower cosine.")
+@click.option(
+    "--index",
+    "index",
+    metavar="PATH",
+    type=_EXISTING,
+    help="The index, in place of the INDEX argument or LIKEWISE_INDEX.",
+)
+@click.option(
+    "-n", "count", default=20, show_default=True, type=click.IntRange(1), metavar="N", help="How many pairs to print."
+)
+@click.option("--min-score", default=-1.0, metavar="S", help="Leave out pairs with a cosine below S.")
 @click.option("--model", metavar="NAME", help="Model or recipe that embeds FILE.  [default: all-MiniLM-L6-v2]")
 @click.option("--text-field", metavar="F", help="Field of the records in FILE with their text.")
-@rare("--device", default="auto", show_default=True, help="Device of the model: cpu, cuda, ...")
+@device_option
 @trust_option
 @json_option
 def pairs(
@@ -54,8 +62,8 @@ def pairs(
 ) -> None:
     """Print the most similar pairs of texts in FILE, or of passages in INDEX, best first.
 
-    FILE has one text per line, or records (.jsonl, .csv, .tsv). Its texts are embedded; repeated texts are listed
-    and count once. In INDEX, passages of different documents are compared by their stored vectors.
+    FILE has one text per line, or records (.jsonl, .csv, .tsv). Its texts are embedded. Repeated texts are listed and
+    count once. In INDEX, passages of different documents are compared by their stored vectors.
 
     The result is exact: no pair that is left out has a higher score than the last one printed. Memory holds all
     vectors (4 bytes per dimension for FILE, 2 for INDEX), but never all pairs.

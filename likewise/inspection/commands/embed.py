@@ -48,7 +48,7 @@ _HISTOGRAM_TEXTS = 128  # the hidden values of all their tokens are held in memo
     "recipes",
     multiple=True,
     metavar="R",
-    help="All four options in one: MODEL:POOLING@LAYERS+COMBINE. Repeatable.",
+    help="Model, pooling, layers and combine in one: MODEL:POOLING@LAYERS+COMBINE. Repeatable.",
 )
 @click.option("--role", type=click.Choice(["document", "query"]), default="document", show_default=True,
               help="Which of the model's prompts to put before each text, if it has prompts.")  # fmt: skip
@@ -56,14 +56,14 @@ _HISTOGRAM_TEXTS = 128  # the hidden values of all their tokens are held in memo
 @click.option("--tokens", is_flag=True, help="Write one vector per token, as the layers give it: not of unit length.")
 @click.option("--words", is_flag=True, help="Write one vector per word: the mean of its tokens' vectors.")
 @click.option("-o", "--output", type=Path, metavar="FILE", help="The .npy or .jsonl file to write.")
-@click.option("--format", "kind", metavar="F", help="npy or jsonl.  [default: by the ending of the file]")
 @click.option(
-    "--histogram", type=Path, metavar="FILE", help="Draw the distribution of hidden values in each layer; extra map."
+    "--format", "kind", metavar="F", help="Form of the vectors, npy or jsonl.  [default: by the ending of the file]"
 )
-@options.rare(
-    "--precision", metavar="P", help="auto, float32, bfloat16 or int8.  [default: auto; for tokens and words float32]"
-)
-@options.rare("--device", default="auto", show_default=True, help="Device of the model: cpu, cuda, ...")
+@click.option("--histogram", type=Path, metavar="FILE",
+              help="Draw the hidden values of each layer, for the first 128 texts. Needs the extra map.")  # fmt: skip
+@options.rare("--precision", metavar="P", help="Precision of the weights: auto, float32, bfloat16 or int8.  "
+              "[default: auto; for tokens and words float32]")  # fmt: skip
+@options.device_option
 @options.query_prompt_option
 @options.document_prompt_option
 @options.trust_option
@@ -94,8 +94,7 @@ def embed(
     """Embed each TEXT, or each line of standard input (-), and write the vectors.
 
     Without --output the vectors are printed as JSON lines. Vectors of texts have unit length. Recipes that share a
-    model share one forward pass. A .npy file has room for one recipe.
-    --json prints a summary of the file that was written. --histogram draws the first 128 texts.
+    model share one forward pass. A .npy file has room for one recipe. --json prints a summary of the file.
 
     \b
     likewise embed "how do vaccines work" "bread" -o two.npy

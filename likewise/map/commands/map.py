@@ -15,7 +15,7 @@ from likewise.shell.terminal.output import number, say, say_json, shown
 @click.command("map", cls=IndexCommand)
 @json_option
 def map_command(path: str, as_json: bool) -> None:
-    """Give every document of INDEX a place in two dimensions, near to similar documents, and name the regions.
+    """Draw the map of INDEX: similar documents are near each other, and each region has a name.
 
     The page of `likewise serve` shows the map, and `likewise export --parquet` writes it. A later `likewise index`
     draws it again when a quarter of the documents has changed.

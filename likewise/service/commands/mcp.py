@@ -14,9 +14,9 @@ from likewise.shell.terminal.extras import missing_extra
 @click.command(cls=HelpfulCommand)
 @click.argument("indexes", metavar="[NAME=]INDEX...", nargs=-1)
 def mcp(indexes: tuple[str, ...]) -> None:
-    """Answer an agent that speaks the Model Context Protocol over standard input and output.
+    """Answer an agent that speaks the Model Context Protocol (MCP) over standard input and output.
 
-    The client starts this command by itself; `likewise serve` answers the same protocol at /mcp.
+    The agent starts this command itself. likewise serve answers the same protocol at /mcp.
 
     \b
     likewise mcp ~/papers.index

@@ -37,9 +37,16 @@ kill -9."""
 
 @click.command(cls=HelpfulCommand)
 @click.argument("indexes", metavar="[NAME=]INDEX...", nargs=-1)
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 takes a free port.")
-@click.option("--writable", is_flag=True, help="Let clients add and remove documents, also to an INDEX that is new.")
+@click.option("--host", default="127.0.0.1", show_default=True, metavar="HOST", help="Address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8765,
+    show_default=True,
+    metavar="N",
+    help="Port to listen on; 0 takes a free one.",
+)
+@click.option("--writable", is_flag=True, help="Let clients add and remove documents. A new INDEX is made.")
 @click.option(
     "--token-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -49,6 +56,7 @@ kill -9."""
 @click.option(
     "--workers",
     type=click.IntRange(1, 64),
+    metavar="N",
     show_default="one per core, 4 at most; 1 with --writable or --rerank",
     help="How many processes answer.",
 )
@@ -58,28 +66,33 @@ kill -9."""
     "watched",
     multiple=True,
     metavar="SOURCE",
-    help="Keep the one INDEX like this SOURCE while serving. Repeatable.",
+    help="Keep INDEX up to date with this SOURCE, as likewise watch does. Repeatable.",
 )
-@click.option("--allowed-host", "allowed_hosts", multiple=True, metavar="NAME", help="A name clients reach it by.")
+@click.option("--allowed-host", "allowed_hosts", multiple=True, metavar="NAME",
+              help="Name of this host in the addresses that clients use. Repeatable.")  # fmt: skip
 @click.option(
     "--cors-origin",
     "cors_origins",
     multiple=True,
     metavar="ORIGIN",
-    help="A page whose scripts may ask, as https://host.",
+    help="Website whose scripts may ask, such as https://example.org. Repeatable.",
 )
 @click.option("--access-log/--no-access-log", default=True, help="Write a line of JSON per request to standard output.")
-@click.option("--log-queries", is_flag=True, help="Write the text of questions to the log, too.")
+@click.option("--log-queries", is_flag=True, help="Also write the text of questions to the log.")
 @click.option(
     "--drain",
     type=click.IntRange(0, 3600),
     default=0,
     show_default=True,
     metavar="SECONDS",
-    help="After the signal to end, answer for this time while /readyz refuses.",
+    help="After the signal to end, still answer for this time. /readyz then refuses.",
 )
 @click.option("--open-readyz", is_flag=True, help="Answer /readyz without the token.")
-@click.option("--originals", is_flag=True, help="Show the files that documents were read from, and their pages.")
+@click.option(
+    "--originals",
+    is_flag=True,
+    help="Give clients the files that documents were read from, and pictures of their pages.",
+)
 def serve(
     indexes: tuple[str, ...],
     host: str,
@@ -93,10 +106,11 @@ def serve(
     drain: int,
     **answering: Any,
 ) -> None:
-    """Answer questions to each INDEX over HTTP and MCP, until SIGINT or SIGTERM.
+    """Answer questions to each INDEX on a page in the browser, over HTTP and over MCP, until Ctrl-C or SIGTERM.
 
-    An index is named by its folder without `.index`; NAME=INDEX gives it another name. The service listens on this
-    machine alone unless --host says otherwise, and then it needs a token. GET /openapi.json describes every request.
+    The address of the page is printed. An index is named by its folder without `.index`; NAME=INDEX gives it another
+    name. The service listens on this machine alone, unless --host says otherwise; then it needs a token. GET
+    /openapi.json describes every request.
 
     \b
     likewise serve papers.index

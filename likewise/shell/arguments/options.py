@@ -43,7 +43,7 @@ class HelpfulCommand(click.Command):
                     formatter.write_dl(rows)
 
 
-k_option = click.option("-k", default=10, show_default=True, help="How many hits to print.")
+k_option = click.option("-k", default=10, show_default=True, metavar="N", help="How many hits to print.")
 where_option = click.option(
     "--where",
     metavar="FILTER",
@@ -53,7 +53,10 @@ where_option = click.option(
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 like_option = click.option(
-    "--like", multiple=True, metavar="URI", help="Rank by nearness to this document too; it is left out. Repeatable."
+    "--like",
+    multiple=True,
+    metavar="URI",
+    help="Also rank by nearness to this document. The hits leave it out. Repeatable.",
 )
 fold_option = click.option(
     "--fold/--no-fold",
@@ -63,7 +66,7 @@ fold_option = click.option(
 newer_option = rare(
     "--newer",
     metavar="90d[:FIELD]",
-    help="Newer documents first: a score halves for each 90 days of age, by modified or by the dates of FIELD.",
+    help="Prefer newer documents: a score halves for each 90 days of age. Dates are those of FIELD, or else modified.",
 )
 queries_option = click.option(
     "--queries",
@@ -86,7 +89,19 @@ mode_option = click.option(
     show_default=True,
     help="Rank by meaning, by words (BM25), or by both.",
 )
+glob_option = click.option(
+    "--glob", multiple=True, metavar="G", help="In folders, read only files that match G, such as '*.md'. Repeatable."
+)
+prune_option = click.option("--prune", is_flag=True, help="Remove documents that are no longer in their SOURCE.")
+prune_yes_option = click.option("--yes", is_flag=True, help="Allow --prune to remove more than half of the index.")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Print what --prune would remove, and write nothing.")
+no_ignore_option = click.option(
+    "--no-ignore",
+    is_flag=True,
+    help="Also read what .gitignore, .likewiseignore and the default list leave out of folders.",
+)
+rehash_option = rare("--rehash", is_flag=True, help="Read every file, even if its size and time have not changed.")
+no_cache_option = rare("--no-cache", is_flag=True, help="Embed without the cache of vectors (likewise cache).")
 recall_option = rare(
     "--recall",
     type=click.FloatRange(0, 1, min_open=True),
@@ -98,6 +113,9 @@ shards_option = rare(
     type=click.IntRange(min=0),
     metavar="N",
     help="Shards of a new index in a database with Citus; 0: plain tables.  [default: one for each node]",
+)
+device_option = rare(
+    "--device", default="auto", show_default=True, metavar="D", help="Device of the model: cpu, cuda, mps, ..."
 )
 trust_option = rare(
     "--trust-remote-code", is_flag=True, help="Run Python code that comes with the model. Only if you trust its author."

@@ -29,7 +29,7 @@ worker_resources_option = rare(
     "--worker-resources",
     multiple=True,
     metavar="NAME=NUMBER",
-    help="What each worker takes of its machine in a Ray cluster, such as GPU=1. Repeatable.",
+    help="Resources of the Ray cluster that each worker takes, such as GPU=1. Repeatable.",
 )
 
 

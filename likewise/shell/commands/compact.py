@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     type=click.Choice(["auto", "exact", "approximate"]),
     default="auto",
     show_default=True,
-    help="How vectors are searched: exactly, approximately, or by their number.",
+    help="How vectors are searched. auto decides by their number.",
 )
 @recall_option
 @no_wait_option
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 def compact(path: str, kind: Kind, recall: float | None, no_wait: bool, as_json: bool) -> None:
     """Rewrite the vectors of INDEX into one segment and free disk space.
 
-    A search compares the question with every vector of an exact segment. An approximate segment is faster; auto
-    makes one from 100,000 passages on.
+    A search compares the question with every vector of an exact segment. An approximate segment is faster. auto makes
+    one from 100,000 passages on.
 
     \b
     likewise compact papers.index

@@ -14,19 +14,18 @@ from likewise.shell.terminal.output import number, say, say_json, shown, warn_of
 @click.command("copy", cls=HelpfulCommand)
 @click.argument("source", metavar="FROM", shell_complete=complete_path)
 @click.argument("destination", metavar="TO", required=False, shell_complete=complete_path)
-@click.option("--drop", is_flag=True, help="Remove what an interrupted copy to TO has left; give TO alone.")
+@click.option("--drop", is_flag=True, help="Remove what an interrupted copy to TO has left. Give TO alone.")
 @shards_option
 @json_option
 def copy_command(source: str, destination: str | None, drop: bool, shards: int | None, as_json: bool) -> None:
-    """Copy the index FROM to TO: from a folder to a database, back, or between two of a kind.
+    """Copy the index FROM to TO. Each of them is a folder or an index in a database.
 
     Documents, vectors, the ledger and all that was learned are the same in the copy, and nothing is embedded. A new TO
     appears when it is complete. FROM may be searched and written to during that time: a folder is copied into a new
     folder as of one commit.
 
-    A copy from or to a database continues where it stopped when the same command runs again after an interruption. A TO
-    that exists gets what it lacks, and is refused if it holds documents that FROM does not have. At the end both are
-    compared.
+    If a copy from or to a database is interrupted, the same command continues it. A TO that exists gets what it lacks.
+    It is refused if it holds documents that FROM does not have. At the end both are compared.
 
     What an interrupted copy has left takes room until the same command runs again, or until --drop removes it. likewise
     check names it in a database, and in a folder if the copy was killed.

@@ -43,11 +43,10 @@ class Finding:
 @click.option("--index", "index", metavar="PATH", help="The index, in place of the INDEX argument or LIKEWISE_INDEX.")
 @json_option
 def doctor(path: str | None, index: str | None, as_json: bool) -> int:
-    """Print what this installation is, what works in it, what to install for the rest, and whether INDEX is well.
+    """Check this installation and INDEX, and print what to install or to repair.
 
-    That is versions, instructions of the CPU, the precision and the runtime with the reason, models, readers, extras.
-    Exits with 1 if something does not work that should; an extra may be missing. Nothing is
-    written or fetched.
+    The report lists versions, the CPU, precision and runtime with their reasons, models, readers, extras and INDEX. The
+    exit code is 1 if something does not work that should. An extra may be missing. Nothing is written or fetched.
 
     \b
     likewise doctor papers.index

@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 @click.option(
     "--model",
     metavar="NAME|PATH|URL#NAME",
-    help="The model of a new index, here or behind an endpoint.  [default: auto, the one that reads the texts]",
+    help="Model of a new index: its name, its folder, or an endpoint.  [default: auto, one that reads the texts]",
 )
 @options.rare(
     "--tokenizer",
     metavar="NAME|PATH",
-    help="What cuts passages for the model of an endpoint.  [default: by characters]",
+    help="Tokenizer that cuts passages for an endpoint.  [default: passages are cut by characters]",
 )
 @options.rare(
     "--input-type",
     is_flag=True,
-    help="Tell a new index's endpoint whether a text is a query or a document, as input_type.",
+    help="Send input_type to the endpoint of a new index: query or document.",
 )
 @options.rare(
     "--pooling", metavar="P", help="How to pool hidden states into a vector: cls, mean, max, last, pooler, ..."
@@ -40,25 +40,26 @@ if TYPE_CHECKING:
 @click.option(
     "--max-tokens",
     type=int,
-    help="Most tokens in a passage; a new endpoint needs it.  [default: the model's limit, at most 512]",
+    metavar="N",
+    help="Maximum tokens of a passage. Required for a new endpoint.  [default: the model's limit, at most 512]",
 )
 @options.rare(
     "--overlap",
     type=int,
+    metavar="N",
     help="Tokens that neighbouring passages share.  [default: 32, or a quarter of --max-tokens below 128]",
 )
 @options.rare("--dimensions", type=int, metavar="N",
-              help="With --model, keep the first N dimensions of its vectors. Without it, make an index without a "
-              "model, for records that bring vectors of N numbers.")  # fmt: skip
+              help="With --model, keep the first N dimensions of its vectors. Without --model, make an index without "
+              "a model, for records with vectors of N numbers.")  # fmt: skip
 @options.query_prompt_option
 @options.document_prompt_option
-@click.option("--glob", multiple=True, metavar="G", help="In folders, read only files that match G. Repeatable.")
-@click.option("--prune", is_flag=True, help="Remove documents that are no longer in their SOURCE.")
-@click.option("--yes", is_flag=True, help="Allow --prune to remove more than half of the index.")
+@options.glob_option
+@options.prune_option
+@options.prune_yes_option
 @options.dry_run_option
-@click.option("--no-ignore", is_flag=True,
-              help="Read also what .gitignore, .likewiseignore and the default list leave out of folders.")  # fmt: skip
-@options.rare("--rehash", is_flag=True, help="Read every file, even if its size and time have not changed.")
+@options.no_ignore_option
+@options.rehash_option
 @click.option("--rebuild", is_flag=True, help="Embed all documents again, with other settings or another model.")
 @click.option(
     "--max-file-mb",
@@ -71,7 +72,7 @@ if TYPE_CHECKING:
 @click.option(
     "--id-field",
     metavar="F",
-    help="Field of a record with its uri, the same in all files.  [default: _id, id, uri, doc_id]",
+    help="Field of a record with its uri. Then a uri is one document in all files.  [default: _id, id, uri, doc_id]",
 )
 @click.option("--title-field", metavar="F", help="Field of a record with its title.  [default: title]")
 @click.option(
@@ -80,14 +81,14 @@ if TYPE_CHECKING:
 @click.option(
     "--language",
     metavar="L",
-    help="Language whose word endings a search by words ignores, or none.  [default: auto, that of the texts]",
+    help="Language whose word endings a search by words ignores, such as en; or none.  [default: auto, by the texts]",
 )
 @options.recall_option
 @options.rare("--precision", default="auto", type=click.Choice(["auto", "float32", "bfloat16", "int8"]),
               show_default=True, help="Precision of the weights. int8 is quick on old CPUs.")  # fmt: skip
-@options.rare("--device", default="auto", show_default=True, metavar="D", help="Device: cpu, cuda, mps, ...")
+@options.device_option
 @options.trust_option
-@options.rare("--no-cache", is_flag=True, help="Embed without the cache of vectors: likewise cache.")
+@options.no_cache_option
 @workers_option
 @worker_resources_option
 @options.rare("--stream", is_flag=True, help="Print the uris of each commit as a line of JSON.")
@@ -120,11 +121,11 @@ def index_command(
     as_json: bool,
     **vectors: Any,
 ) -> int:
-    """Create or update INDEX from files, folders, globs, records in .jsonl, .csv or .tsv, or - (JSON lines).
+    """Create or update INDEX from files, folders, globs, records (.jsonl, .csv, .tsv), or - (JSON lines on stdin).
 
-    Documents that have not changed are not embedded again. An interrupted run keeps what it has committed; run it
-    again to continue. One SOURCE alone goes into the default index: .likewise in this folder or the nearest one above,
-    or a new one here.
+    Documents that have not changed are not embedded again. An interrupted run keeps what it has committed. Run it
+    again to continue. Without INDEX, one SOURCE goes into the default index: .likewise in this folder, or in the
+    nearest folder above that has one. If there is none, it is made in this folder.
 
     \b
     likewise index ~/papers

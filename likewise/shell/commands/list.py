@@ -26,7 +26,7 @@ many spaces."""
 def list_command(path: str, where: str | None, as_json: bool) -> None:
     """List the documents of INDEX in the order they were added; with --json, one object per line.
 
-    Each line has the uri and the title; on a terminal, the beginning of the text where a document has no title.
+    Each line has the uri and the title. A terminal shows the beginning of the text of a document without a title.
 
     \b
     likewise list papers.index --where 'year >= 2020'

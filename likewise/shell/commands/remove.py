@@ -31,7 +31,7 @@ class RemoveCommand(options.IndexCommand):
 def remove(path: str, uris: tuple[str, ...], where: str | None, yes: bool, no_wait: bool, as_json: bool) -> None:
     """Remove documents from INDEX, by URI or by a filter. If one URI is unknown, nothing is removed.
 
-    likewise list --where shows first what a filter leaves.
+    likewise list --where shows what a filter would remove.
 
     \b
     likewise remove papers.index notes/bread.txt doc-17

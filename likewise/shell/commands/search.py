@@ -82,9 +82,9 @@ class SearchCommand(options.RankingCommand):
 @click.option(
     "--passages", is_flag=True, help="Rank passages instead of documents; a document may come more than once."
 )
-@click.option("--min-score", type=float, help="Leave out hits with a lower score, such as 0.4.")
+@click.option("--min-score", type=float, metavar="S", help="Leave out hits with a score below S, such as 0.4.")
 @click.option("--rerank", metavar="MODEL", help="Put the best hits in a new order with this cross-encoder.")
-@options.rare("--rerank-depth", default=50, show_default=True, help="How many hits --rerank reads.")
+@options.rare("--rerank-depth", default=50, show_default=True, metavar="N", help="How many hits --rerank reads.")
 @options.rare("--exact", is_flag=True, help="Compare with every vector, even if an approximate segment is faster.")
 @options.like_option
 @options.fold_option
@@ -92,7 +92,7 @@ class SearchCommand(options.RankingCommand):
 @click.option(
     "--literal",
     is_flag=True,
-    help='Ask for the QUERY as it stands: "a phrase", +word and -word are no conditions in it.',
+    help='Ask for QUERY as it stands, and read no conditions ("a phrase", +word, -word) in it.',
 )
 @click.option("--explain", is_flag=True, help="Explain each score, and show the sentence nearest to the question.")
 @click.option(
@@ -119,13 +119,12 @@ def search(
 ) -> int:
     """Rank the documents of INDEX by how near they are to QUERY in meaning.
 
-    The words of a QUERY need no quotation marks, except where a shell gives a character another meaning. If QUERY is -,
-    questions are read from standard input, one per line. A line that is not UTF-8 is reported, and the others are
-    answered. Without a QUERY, a prompt on a terminal asks for questions.
+    QUERY needs no quotation marks, unless it has characters with a meaning in your shell. If QUERY is -, questions are
+    read from standard input, one per line. Without QUERY, a prompt on the terminal asks for questions.
 
-    In a QUERY that is one argument or follows --, "a phrase" and +word must be in each document as they are written,
-    and -word and -"a phrase" after the last plain word must not. The rest is asked. A word that a document holds with
-    its dash, such as -40, is asked too. With - and --json, a QUERY is asked as it stands.
+    If QUERY is one argument or follows --, it may hold conditions. Each hit must hold "a phrase" and +word as they are
+    written. It must not hold -word and -"a phrase" if they come after the last plain word. Only the other words are
+    ranked by, and words that documents write with a dash, such as -40. With - or --json, QUERY has no conditions.
 
     \b
     likewise search papers.index "how do vaccines work" -k 5

@@ -20,16 +20,20 @@ if TYPE_CHECKING:
 
 @click.command(cls=IndexCommand)
 @click.argument("uri", shell_complete=complete_path)
-@click.option("--page", type=click.IntRange(1), metavar="N", help="Draw this page of a PDF, to the file of --png.")
-@click.option("--png", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="The picture to write.")
-@click.option("--mark", metavar="QUESTION", help="Mark the passage of the page that is nearest to this question.")
+@click.option("--page", type=click.IntRange(1), metavar="N", help="Draw page N of a PDF into the file of --png.")
+@click.option(
+    "--png", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="The picture of --page to write."
+)
+@click.option(
+    "--mark", metavar="QUESTION", help="In the picture, mark the passage and the sentence nearest to QUESTION."
+)
 @json_option
 def show(path: str, uri: str, page: int | None, png: Path | None, mark: str | None, as_json: bool) -> None:
     """Print the document URI of INDEX as it is stored, or draw a page of its PDF.
 
-    The path of a table or a mailbox prints its documents in order; with --json, one per line. The end of a path is
-    enough, where only one has it. A page is drawn from the file, if it is still as it was indexed; the
-    passage of --mark, and its sentence nearest to the question, are marked in it.
+    If URI is the path of a table or a mailbox, all its documents are printed in order; with --json, one per line. The
+    end of a path is enough if only one path ends so. A page is drawn from the file itself, if it has not changed since
+    it was indexed.
 
     \b
     likewise show papers.index notes/bread.txt

@@ -20,8 +20,8 @@ _KINDS = ("new", "changed", "outdated", "gone", "ignored", "failed", "missing")
 def status(path: str, as_json: bool) -> None:
     """Print which files of the recorded sources of INDEX are new, changed, gone, ignored or failed since the last run.
 
-    A file is outdated if its reader has changed, so that the next run reads it again. Nothing is written, and no model
-    is loaded. `likewise update` reads the changes.
+    An outdated file was read by an earlier version of its reader. Nothing is written, and no model is loaded.
+    likewise update reads what has changed.
 
     \b
     likewise status papers.index

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=options.IndexCommand)
-@click.option("--prune", is_flag=True, help="Remove documents that are no longer in their SOURCE.")
-@click.option("--yes", is_flag=True, help="Allow --prune to remove more than half of the index.")
+@options.prune_option
+@options.prune_yes_option
 @options.dry_run_option
-@options.rare("--rehash", is_flag=True, help="Read every file, even if its size and time have not changed.")
+@options.rehash_option
 @click.option(
     "--forget",
     multiple=True,
     metavar="SOURCE",
-    help="Do not read this recorded SOURCE, now or later. Its documents are kept; likewise remove --where 'under "
+    help="From now on, do not read this SOURCE. Its documents are kept until likewise remove --where 'under "
     '"SOURCE"\' removes them. Repeatable.',
 )
 @click.option(
@@ -57,10 +57,9 @@ def update(
     no_wait: bool,
     as_json: bool,
 ) -> int:
-    """Read the sources of INDEX again that `likewise index` has recorded, each with the options it was read with.
+    """Read the recorded sources of INDEX again, each with the options that likewise index was given for it.
 
-    A SOURCE that no longer exists is an error, and nothing is read: --moved says where it is, and --forget leaves it
-    out from now on.
+    If a SOURCE no longer exists, nothing is read. Then give its new place with --moved, or leave it out with --forget.
 
     \b
     likewise update --prune

@@ -45,11 +45,15 @@ class _Duration(click.ParamType[float]):
 )
 @click.option("--keep", is_flag=True, help="Keep documents that are no longer in their SOURCE.")
 @click.option("--prune", is_flag=True, hidden=True, help="Do what is done without --keep.")
-@click.option("--yes", is_flag=True, help="Allow a scan to remove more than half of the documents.")
-@click.option("--model", metavar="NAME|PATH", help="The model of a new index.  [default: auto]")
-@click.option("--language", metavar="L", help="The language of a new index for word search.  [default: auto]")
-@click.option("--glob", multiple=True, metavar="G", help="In folders, read only files that match G. Repeatable.")
-@click.option("--no-ignore", is_flag=True, help="Read also what .gitignore and .likewiseignore leave out.")
+@click.option(
+    "--yes",
+    is_flag=True,
+    help="Allow a scan to remove more than half of the documents. Without it, such a scan removes none.",
+)
+@click.option("--model", metavar="NAME|PATH", help="Model of a new index.  [default: auto]")
+@click.option("--language", metavar="L", help="Language of the words of a new index.  [default: auto]")
+@options.glob_option
+@options.no_ignore_option
 @options.trust_option
 @options.json_option
 def watch(
@@ -66,12 +70,11 @@ def watch(
     trust_remote_code: bool,
     as_json: bool,
 ) -> None:
-    """Keep INDEX like its sources, until Ctrl-C: scan them now, after every change, and every ten minutes.
+    """Keep INDEX up to date with its sources until Ctrl-C: scan them now, after each change, and every ten minutes.
 
-    Changes are noticed by events of the file system; where there are none, as on network mounts, by the scan on the
-    timer. Documents that are no longer in their SOURCE are removed, unless it is empty or missing. A scan that would
-    remove more than half of the documents removes nothing without --yes. Without SOURCE the recorded sources are
-    watched, as likewise update reads them.
+    The file system reports changes. On network mounts it does not, and the next scan on the timer finds them. Documents
+    that are no longer in their SOURCE are removed, unless the SOURCE is empty or missing. Without SOURCE, the recorded
+    sources are watched, as likewise update reads them.
 
     \b
     likewise watch papers.index
