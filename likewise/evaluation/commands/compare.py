@@ -25,9 +25,8 @@ _PERCENTILES = (5, 25, 50, 75, 95)
 
 
 @click.command(cls=options.HelpfulCommand)
-@click.option(
-    "--recipe", "recipes", multiple=True, required=True, metavar="R", help="Recipe to compare, see below. Repeatable."
-)
+@click.option("--recipe", "recipes", multiple=True, required=True, metavar="R",
+              help="Recipe to compare, as described above. Repeatable.")  # fmt: skip
 @click.option(
     "--sts", "sts_files", multiple=True, type=_FILE, metavar="FILE", help="Judged pairs of sentences. Repeatable."
 )
@@ -46,9 +45,9 @@ _PERCENTILES = (5, 25, 50, 75, 95)
     "picture",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Draw the comparison into FILE (.png); extra map.",
+    help="Draw the comparison into FILE (.png). Needs the extra map.",
 )
-@options.rare("--device", default="auto", show_default=True, help="Device of the models: cpu, cuda, ...")
+@options.device_option
 @options.query_prompt_option
 @options.document_prompt_option
 @options.trust_option
@@ -122,7 +121,7 @@ def _retrieval(corpus: Path | None, queries: Path | None, qrels: Path | None) ->
     distinct = {document.uri: document for document in documents}
     if len(distinct) < len(documents):
         again = count_of(len(documents) - len(distinct), "id")
-        warn(f"{corpus}: {again} came more than once; the last record of each counts")
+        warn(f"{corpus}: {again} came more than once, and the last record of each counts")
     task = Retrieval(list(distinct.values()), texts, read_qrels(qrels, texts))
     missing = [
         uri
@@ -131,7 +130,8 @@ def _retrieval(corpus: Path | None, queries: Path | None, qrels: Path | None) ->
         if grade > 0 and uri not in distinct
     ]
     if missing:
-        warn(f"{len(missing)} judged documents are not in {corpus}, such as {missing[0]!r}; they count as not found")
+        judged = count_of(len(missing), "judged document")
+        warn(f"{judged} not in {corpus}, such as {missing[0]!r}: counted as not found")
     return task
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @options.queries_option
 @options.qrels_option
 @options.mode_option
-@click.option("-k", default=100, show_default=True, help="How many hits of each question to judge.")
+@click.option("-k", default=100, show_default=True, metavar="N", help="How many hits of each question to judge.")
 @click.option(
     "--run",
     "run_file",
@@ -56,9 +56,9 @@ def evaluate(
 ) -> None:
     """Ask INDEX the questions of --queries and measure its answers by the judgments of --qrels.
 
-    Both files may be in BEIR form (.jsonl and .tsv); judgments also in TREC's. Judgments name documents by uri; files
-    also by their path relative to a recorded SOURCE, to its folder or to the current folder. Questions without a
-    relevant document are left out. Judged documents that INDEX does not have are reported and count as not found.
+    Both files have BEIR's form (.jsonl and .tsv). Judgments may also have TREC's form. They name documents by uri, or
+    files by their path relative to a recorded SOURCE, to its folder or to the current folder. Questions without a
+    relevant document are left out. Judged documents that INDEX does not have are reported, and count as not found.
 
     \b
     likewise evaluate papers.index --queries queries.jsonl --qrels qrels/test.tsv --json
@@ -81,11 +81,6 @@ def evaluate(
     run = {query: [(hit.uri, hit.score) for hit in hits] for query, hits in zip(queries_judged, answers, strict=True)}
     report = measures.evaluate(run, judged)
     compared = _compare(report, other) if other is not None else {}
-    if missing:
-        warn(
-            f"{count_of(len(missing), 'judged document')} not in the index, such as {missing[0]!r}: counted as not "
-            "found (paths of files are absolute, or relative to a recorded SOURCE or to the current folder)"
-        )
     # The measures are printed even if the run cannot be written. It is written even if a reader has closed the pipe.
     try:
         if as_json:
@@ -122,7 +117,7 @@ def _evaluate_other(index: Container[str], run: Run, qrels: Qrels, address: str)
     if len(report.empty) == len(report.per_query):
         raise BadInput("the run of --against answers none of the judged questions: give a run of these questions")
     if report.empty:
-        warn(f"the run of --against does not answer {len(report.empty)} of the judged questions; they count as 0")
+        warn(f"the run of --against does not answer {count_of(len(report.empty), 'judged question')}: counted as 0")
     return report
 
 
@@ -155,12 +150,18 @@ def _compare(report: Evaluation, other: Evaluation) -> dict[str, tuple[float, fl
 
 
 def as_stored(index: Container[str], qrels: Qrels, address: str) -> tuple[Qrels, list[str]]:
-    """Return the judgments with the uris of an index, and the relevant documents that it does not have."""
+    """Return the judgments with the uris of an index, and the relevant documents that it does not have, after a
+    warning."""
     from likewise.evaluation.measures import Qrels
 
     stored = _stored_uris(index, {uri: None for grades in qrels.grades.values() for uri in grades}, address)
     relevant = {uri for grades in qrels.grades.values() for uri, grade in grades.items() if grade > 0}
     missing = [uri for uri in stored if uri in relevant and stored[uri] not in index]
+    if missing:
+        warn(
+            f"{count_of(len(missing), 'judged document')} not in the index, such as {missing[0]!r}: counted as not "
+            "found (paths of files are absolute, or relative to a recorded SOURCE or to the current folder)"
+        )
     grades = {query: {stored[uri]: grade for uri, grade in row.items()} for query, row in qrels.grades.items()}
     return Qrels(grades), missing
 

@@ -10,7 +10,7 @@ import click
 
 from indexer.errors import count_of
 from likewise.shell.arguments import options
-from likewise.shell.terminal.output import say, say_json, warn, warn_of
+from likewise.shell.terminal.output import say, say_json, warn_of
 
 
 @click.command(cls=options.IndexCommand)
@@ -46,9 +46,7 @@ def tune(
         Searcher(path) as searcher,
         store.writer(wait=not no_wait, listener=Console()) as writer,
     ):
-        judged, missing = as_stored(searcher, read_qrels(qrels, texts), path)
-        if missing:
-            warn(f"{len(missing)} judged documents are not in the index, such as {missing[0]!r}")
+        judged, _ = as_stored(searcher, read_qrels(qrels, texts), path)
         answering = Answering(store, trust_remote_code=trust_remote_code)
         candidates, uris, notes = scored_candidates(answering, [texts[query] for query in judged.judged])
         questions = list(zip(judged.judged, candidates, uris, strict=True))

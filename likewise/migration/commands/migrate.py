@@ -11,7 +11,7 @@ import click
 
 from indexer.errors import BadInput, count_of
 from likewise.shell.arguments import options
-from likewise.shell.terminal.output import number, quoted, say, say_json, shown, warn, warn_of
+from likewise.shell.terminal.output import number, quoted, say, say_json, shown, warn_of
 from likewise.shell.terminal.tables import print_table
 
 if TYPE_CHECKING:
@@ -24,17 +24,21 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command(cls=options.IndexCommand)
-@click.option("--model", metavar="NAME|PATH|URL#NAME", help="The new model, here or behind an endpoint.")
-@options.rare("--tokenizer", metavar="NAME|PATH", help="What cuts passages for the model of an endpoint.")
-@click.option("--max-tokens", type=int, help="Most tokens in a passage; required for an endpoint.")
-@options.rare("--input-type", is_flag=True, help="Tell the endpoint whether a text is a query or a document.")
+@click.option("--model", metavar="NAME|PATH|URL#NAME", help="The new model: its name, its folder, or an endpoint.")
+@options.rare("--tokenizer", metavar="NAME|PATH", help="Tokenizer that cuts passages for an endpoint.")
+@click.option("--max-tokens", type=int, metavar="N", help="Maximum tokens of a passage. Required for an endpoint.")
+@options.rare("--input-type", is_flag=True, help="Send input_type to the endpoint: query or document.")
 @click.option("--queries", type=_FILE, metavar="FILE", help="Judged questions for the verdict: JSON lines.")
-@click.option("--qrels", type=_FILE, metavar="FILE", help="Their judgments: query-id, corpus-id, score; or TREC's.")
+@click.option(
+    "--qrels", type=_FILE, metavar="FILE", help="Judgments: query-id, corpus-id, score; or TREC's four columns."
+)
 @click.option("--yes", is_flag=True, help="Switch without asking.")
-@click.option("--back", is_flag=True, help="Bring the vectors before up to date, and return to them.")
-@click.option("--drop", is_flag=True, help="Remove the vectors of the other model, kept or half made.")
+@click.option("--back", is_flag=True, help="Bring the old vectors up to date, and return to them.")
+@click.option(
+    "--drop", is_flag=True, help="Remove the vectors that are not searched: the old ones, or unfinished new ones."
+)
 @options.trust_option
-@options.rare("--no-cache", is_flag=True, help="Embed without the cache of vectors: likewise cache.")
+@options.no_cache_option
 @options.no_wait_option
 @options.json_option
 def migrate(
@@ -51,12 +55,11 @@ def migrate(
     as_json: bool,
     **vectors: Any,
 ) -> None:
-    """Embed the documents of INDEX with another model, beside the vectors that are searched, and then switch.
+    """Change the model of INDEX: embed its documents with it, compare both models, and switch.
 
-    INDEX can be searched and written to during the build. Before the switch a verdict compares both models, with
-    --queries and --qrels by nDCG@10. The switch is one commit. The old vectors are kept until --drop removes them:
-    --back embeds with the old model what has changed since, and returns to them. Run it again if it was interrupted:
-    it continues.
+    INDEX can be searched and written to during the build. An interrupted build continues if the same command runs
+    again. The comparison has nDCG@10 if --queries and --qrels are given. The switch is one commit. The old vectors are
+    kept until --drop removes them. --back embeds with the old model what has changed since, and returns to it.
 
     \b
     likewise migrate papers.index --model BAAI/bge-small-en-v1.5
@@ -146,10 +149,8 @@ def _left_out(uris: Sequence[str], model: str) -> list[str]:
     """Return the note about documents that a model cannot read."""
     if not uris:
         return []
-    return [
-        f"{number(len(uris))} documents, such as {uris[0]}, have no text that {model} can read: they are not among its "
-        "vectors, and stay among the others"
-    ]
+    count = count_of(len(uris), "document")
+    return [f"{model} can read no text of {count}, such as {uris[0]}: only the other model has vectors for them"]
 
 
 def _judged(path: str, queries: Path | None, qrels: Path | None) -> tuple[dict[str, str] | None, Qrels | None]:
@@ -162,9 +163,7 @@ def _judged(path: str, queries: Path | None, qrels: Path | None) -> tuple[dict[s
 
     texts = read_queries(queries)
     with Searcher(path) as searcher:
-        judged, missing = as_stored(searcher, read_qrels(qrels, texts), path)
-    if missing:
-        warn(f"{len(missing)} judged documents are not in the index, such as {missing[0]!r}; they count as not found")
+        judged, _ = as_stored(searcher, read_qrels(qrels, texts), path)
     return texts, judged
 
 
@@ -190,7 +189,7 @@ def _lost_with(main: IndexCore) -> list[str]:
     """Return the parts that belong to the old vectors and must be made again for the new vectors."""
     settings, notes = main.stored_settings(), []
     if settings.map is not None:
-        notes.append("the map was drawn of the old vectors: likewise map draws it again")
+        notes.append("the map shows the old vectors: likewise map draws it again")
     if settings.words_bias is not None:
         notes.append("the result of likewise tune is valid only for the old vectors: run it again")
     return notes
@@ -222,7 +221,7 @@ def _back(path: str, no_wait: bool, no_cache: bool, trust_remote_code: bool, as_
         say_json(_numbers(left, model, documents, passages, True) | rest | {"notes": notes})
         return
     removed = f", and {number(followed.removed)} removed" if followed.removed else ""
-    say(f"{count_of(followed.documents, 'changed document')} brought over{removed}")
+    say(f"{count_of(followed.documents, 'changed document')} brought up to date{removed}")
     say(f"{shown(path)}: {count_of(documents, 'document')} in {count_of(passages, 'passage')} of {model}")
     say(f"the vectors of {left} are kept: --back returns to them, --drop removes them")
 
@@ -280,4 +279,4 @@ def _print_verdict(verdict: Verdict, old: str, new: str) -> None:
         asked = "judged questions" if "ndcg@10" in verdict.sides else "sentences of the collection"
         say(f"of ten hits {10 * verdict.overlap:.1f} are the same, on average over {verdict.questions} {asked}")
     if "ndcg@10" not in verdict.sides and verdict.overlap is not None:
-        say("which of them answers better, only judged questions can tell: --queries, --qrels")
+        say("only judged questions can tell which model answers better: give --queries and --qrels")

@@ -193,7 +193,7 @@ def test_the_command(run: Callable[..., tuple[int, str, str]], files: Path, mode
     two = ["--recipe", f"{model}:mean", "--recipe", f"{model}:mean@-2+8", "--sts", files / "made.tsv"]
     code, out, err = run(*two, *judged, "--plot", files / "p.png", "--json")
     assert code == 0
-    assert "1 judged documents are not in" in err
+    assert "1 judged document not in" in err
     found = json.loads(out)
     assert [row["recipe"] for row in found["recipes"]] == [f"{model}:mean", f"{model}:mean@-2+8"]
     assert set(found["recipes"][0]) >= {"measures", "dimensions", "texts_per_second", "bytes", "cut", "cosines"}

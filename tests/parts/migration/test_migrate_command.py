@@ -174,7 +174,7 @@ def test_back_prints_how_many_documents_it_took_and_the_switch_what_is_lost_with
         assert index.check().ok
     migrate("remove", folder, "d6")
     said = migrate("migrate", folder, "--back")
-    assert "0 changed documents brought over, and 1 removed" in said.out
+    assert "0 changed documents brought up to date, and 1 removed" in said.out
 
 
 def test_wrong_ways_to_call_it(migrate: Any, folder: Path) -> None:
