@@ -40,8 +40,8 @@ check: $(READY)         ## lint, format, types, lines per part, and the site wit
 	$(BIN)/python tests/part_lines.py
 	$(BIN)/mkdocs build --strict --quiet
 
-bench: $(READY)         ## the measured tables of README and docs
-	$(BIN)/python -m benchmarks
+bench: $(READY)         ## list the tables of docs/measured.md; TABLE=name measures those of a section again
+	$(BIN)/python -m benchmarks $(TABLE)
 
 docs: $(READY)          ## write the reference, the picture and lists of the architecture, and what README and tutorial show
 	$(BIN)/python -m docs.reference

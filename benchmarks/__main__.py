@@ -1,21 +1,29 @@
-"""Runs every benchmark of this folder, one after the other, each in a process of its own."""
+"""Renews the tables of one section of docs/measured.md, or lists the sections.
+
+`python -m benchmarks [NAME]`, or `make bench TABLE=NAME`.
+"""
 
 from __future__ import annotations
 
-import subprocess
+import datetime
 import sys
-from pathlib import Path
+
+from benchmarks.machine import processor
+from benchmarks.measured import PAGE, renew, tables_of
 
 
 def main() -> int:
-    """Returns 1 where a benchmark failed, after running the others."""
-    modules = [path for path in sorted(Path(__file__).parent.glob("[!_]*.py")) if "def main(" in path.read_text()]
-    failed = 0
-    for path in modules:
-        print(f"## {path.stem}\n", flush=True)
-        failed += subprocess.run([sys.executable, "-m", f"benchmarks.{path.stem}"], check=False).returncode != 0
-        print(flush=True)
-    return int(failed > 0)
+    """Return 2 if the page has no table of this name."""
+    if len(sys.argv) == 1:
+        for table in tables_of(PAGE.read_text(encoding="utf-8").splitlines()):
+            print(f"{table.section:15} {table.date}  {table.command.strip('`')}  ({table.cpu})")
+        return 0
+    try:
+        renew(PAGE, sys.argv[1], processor(), datetime.date.today().isoformat())
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
 
 
 if __name__ == "__main__":

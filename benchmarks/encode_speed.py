@@ -13,9 +13,9 @@ for passages and for their titles, and the number of texts after which OpenVINO 
 the wall time of calls of 32 and of 6 passages (--calls) for the architectures of REAL_SIZES with random weights: both
 runtimes of likewise beside sentence-transformers, and, for what likewise computes itself, the path through
 transformers with the same batches. --pairs prints the pairs per second of cross-encoders: one question with as many
-passages as a call has. --cpu prints CPU seconds with one thread: other programs disturb them less. --rule prints
-the table of runtime_rule.py, with how many times as fast OpenVINO is as torch on this machine's kind of CPU, for texts
-of each length, 6 and 512 in a call, each the best of seven rounds in turn. ATEN_CPU_CAPABILITY=avx2
+passages as a call has. --cpu prints CPU seconds with one thread: other programs disturb them less. --rule prints the
+runtime that runtime_rule.py chooses on this machine's kind of CPU, with how many times as fast OpenVINO is as torch, for
+texts of each length, 6 and 512 in a call, each the best of seven rounds in turn. ATEN_CPU_CAPABILITY=avx2
 ONEDNN_MAX_CPU_ISA=AVX2, which torch and OpenVINO obey, limit a larger CPU, and its figures are marked.
 """
 
@@ -46,7 +46,7 @@ from indexer.encoders.torch.automodel import AutoModel
 from indexer.encoders.torch.cross_encoder import CrossEncoderScorer
 from indexer.encoders.torch.encoder import TorchEncoder
 from likewise.speed.compilation.export import compile_encoder, compile_in_cache
-from likewise.speed.runtime_rule import KINDS, choose_runtime, kind_of
+from likewise.speed.runtime_rule import choose_runtime, kind_of
 
 LAYERS, HIDDEN, INNER = 6, 384, 1536
 RULE_TOKENS, RULE_TEXTS = (20, 60, 120, 240), (6, 512)
@@ -133,7 +133,7 @@ def _compiling(count: int, repeats: int) -> None:
 
 
 def _rule() -> None:
-    """Print the runtime that the rule chooses for each kind of CPU, with how much OpenVINO gains on this machine's."""
+    """Print the runtime that the rule chooses for this kind of CPU, with how much OpenVINO gains."""
     fast = load_encoder(DEFAULT_MODEL, runtime="torch")
     assert isinstance(fast, TorchEncoder)
     compiled = CompiledEncoder.open(compile_in_cache(fast), threads=_threads())
@@ -143,14 +143,10 @@ def _rule() -> None:
     print(f"{_threads()} threads; how many times as fast OpenVINO is as torch\n")
     print(f"| CPUs with | the rule | texts | {' | '.join(f'{tokens} tokens' for tokens in RULE_TOKENS)} |")
     print("|" + " --- |" * (3 + len(RULE_TOKENS)))
-    for kind in KINDS:
-        if kind != own:
-            print(f"| {kind.name} | {kind.runtime} | | not measured" + " |" * len(RULE_TOKENS))
-            continue
-        for count in RULE_TEXTS:
-            calls = [[text[: ends[tokens - 3][1]] for text, ends in abstracts[:count]] for tokens in RULE_TOKENS]
-            cells = [f"{_gained(fast, compiled, texts):.2f}" + limited * " (limited)" for texts in calls]
-            print(f"| {kind.name} | {kind.runtime} | {count} | {' | '.join(cells)} |", flush=True)
+    for count in RULE_TEXTS:
+        calls = [[text[: ends[tokens - 3][1]] for text, ends in abstracts[:count]] for tokens in RULE_TOKENS]
+        cells = [f"{_gained(fast, compiled, texts):.2f}" + limited * " (limited)" for texts in calls]
+        print(f"| {own.name} | {own.runtime} | {count} | {' | '.join(cells)} |", flush=True)
 
 
 def _gained(fast: Encoder, compiled: Encoder, texts: list[str]) -> float:

@@ -1,76 +1,90 @@
-"""The cost of hybrid over dense at 100,000 passages: whole searches, hits and their words included, without encoding.
+"""Seconds of a question by the size of the index: each mode, beside sentence-transformers and, if installed, txtai.
 
-    python -m benchmarks.hybrid_speed      with $LIKEWISE_EVAL_DATA set
+    python -m benchmarks.hybrid_speed [PASSAGES...]      default: 100 1000 10000 100000
 
-Texts and vectors are mixed from SciFact: a text is two halves of abstracts, a vector lies between two of theirs.
-SciFact's own questions are asked; their vectors are looked up, and not computed.
+Everything is in one process and includes encoding the question. likewise reads ten hits from disk, while
+sentence-transformers ranks an array in memory (`semantic_search`) and txtai's index holds vectors alone. Texts and
+vectors are mixed from the first abstracts of SciFact in $LIKEWISE_EVAL_DATA: a text is two halves of abstracts, a vector
+lies between two of theirs. SciFact's own questions are asked; medians.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import json
-import re
 import statistics
+import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks import scale, words_speed
 from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
-from indexer import Document, Index
-from indexer.encoders import Recipe
-from indexer.encoders.recipes.port import Role
-from search import Mode, Searcher
+from indexer import Document, Index, load_encoder
+from indexer.encoders.recipes.locate import DEFAULT_MODEL, find_model
+from search import Searcher
+
+Ask = Callable[[str], object]
+REAL = 1000
+"""Abstracts that are embedded."""
+UNMEASURED, MEASURED = 20, 100
+"""Questions, of which the first fill caches."""
 
 
-class Known:
-    """An encoder that knows its texts' vectors beforehand."""
-
-    def __init__(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
-        self._rows = dict(zip(texts, vectors, strict=True))
-        self.dimensions, self.max_tokens = vectors.shape[1], 256
-        self.recipe = Recipe("known", "0" * 64, self.dimensions, self.max_tokens)
-
-    def overhead(self, role: Role = "document") -> int:
-        return 0
-
-    def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
-        return [np.array([match.span() for match in re.finditer(r"\S+", text)], np.int32) for text in texts]
-
-    def encode(self, texts: Sequence[str], role: Role = "document", truncate: bool = False) -> NDArray[np.float32]:
-        return np.stack([self._rows[text] for text in texts])
+def seconds(ways: dict[str, Ask], questions: list[str]) -> dict[str, float]:
+    """Return the median of each way. They take turns, question by question."""
+    times: dict[str, list[float]] = {way: [] for way in ways}
+    for question in questions:
+        for way, ask in ways.items():
+            begun = time.perf_counter()
+            ask(question)
+            times[way].append(time.perf_counter() - begun)
+    return {way: statistics.median(taken[UNMEASURED:]) for way, taken in times.items()}
 
 
 def main() -> None:
-    data = evaluation_data()
-    folder = data / "scifact"
-    questions = [json.loads(line)["text"] for line in (folder / "queries.jsonl").read_text().splitlines()]
-    corpus = [json.loads(line) for line in (folder / "corpus.jsonl").read_text().splitlines()]
-    real, asked = scale.embeddings()
-    encoder = Known(questions, asked)
-    documents = [document for document, _ in words_speed.mixed([Document(row["_id"], row["text"]) for row in corpus])]
-    with tempfile.TemporaryDirectory() as temporary:
-        index = Index.create(Path(temporary) / "bench.index", encoder)
-        start = 0
-        for rows in scale.mixed(real, len(documents)):
-            index.add(documents[start : start + len(rows)], vectors=rows)
-            start += len(rows)
-        index.compact()
-        print(f"{machine()}\n\n| {len(documents):,} passages, 10 hits | ms, median |\n| --- | --- |")
-        with Searcher(Path(temporary) / "bench.index", encoder) as searcher:
-            for mode in get_args(Mode):
-                times = []
-                for question in [*questions[:20], *questions[-200:]]:
-                    begun = time.perf_counter()
-                    searcher.search(question, 10, mode=mode)
-                    times.append(time.perf_counter() - begun)
-                print(f"| {mode} | {1e3 * statistics.median(times[20:]):.2f} |", flush=True)
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.util import semantic_search
+
+    sizes = [int(given) for given in sys.argv[1:]] or [100, 1000, 10_000, 100_000]
+    folder = evaluation_data() / "scifact"
+    corpus, queries = (map(json.loads, (folder / f"{name}.jsonl").open()) for name in ("corpus", "queries"))
+    abstracts = [Document(row["_id"], row["text"]) for row in corpus][:REAL]
+    questions = [row["text"] for row in queries][: UNMEASURED + MEASURED]
+    real = load_encoder(DEFAULT_MODEL).encode([document.text for document in abstracts], truncate=True)
+    documents = [document for document, _ in words_speed.mixed(abstracts)]
+    plain = SentenceTransformer(str(find_model(DEFAULT_MODEL)), device="cpu")
+    taken: dict[str, list[float]] = {}
+    for size in sizes:
+        vectors = np.concatenate(list(scale.mixed(real, size)))
+        ways: dict[str, Ask] = {
+            "sentence-transformers": lambda question, rows=vectors: semantic_search(
+                plain.encode_query(question), rows, top_k=10
+            )
+        }
+        if importlib.util.find_spec("txtai") is not None:
+            from txtai import Embeddings  # type: ignore[import-not-found]  # installed for this benchmark alone
+
+            embeddings = Embeddings(path=str(find_model(DEFAULT_MODEL)))
+            embeddings.index((number, row, None) for number, row in enumerate(vectors))
+            ways["txtai"] = partial(embeddings.search, limit=10)
+        with tempfile.TemporaryDirectory() as temporary:
+            with Index.create(Path(temporary) / "bench.index") as index:
+                index.add(documents[:size], vectors=vectors)
+                index.compact()
+            with Searcher(Path(temporary) / "bench.index") as searcher:
+                for mode in ("dense", "words", "hybrid"):
+                    ways[f"likewise, {mode}"] = partial(searcher.search, k=10, mode=mode)
+                for way, median in seconds(ways, questions).items():
+                    taken.setdefault(way, []).append(median)
+    print(f"{machine()}\n\n| seconds | {' | '.join(f'{size:,}' for size in sizes)} |\n|{' --- |' * (len(sizes) + 1)}")
+    for way, times in taken.items():
+        print(f"| {way} | {' | '.join(f'{time:.4f}' for time in times)} |")
 
 
 if __name__ == "__main__":

@@ -6,10 +6,18 @@ import os
 import platform
 from pathlib import Path
 
+from indexer.encoders.machine.hardware import cpu_features
+from likewise.speed.runtime_rule import kind_of
+
 
 def machine() -> str:
-    """CPU model, the cores this process may use, and the Python that runs."""
-    return f"{_cpu()}, {_cores()} cores, Python {platform.python_version()}"
+    """Return the processor, and the Python that runs."""
+    return f"{processor()}, Python {platform.python_version()}"
+
+
+def processor() -> str:
+    """Return the model of the CPU, its instructions for vectors, and the cores that this process may use."""
+    return f"{_cpu()}, {kind_of(cpu_features()).name}, {_cores()} cores"
 
 
 def _cpu() -> str:

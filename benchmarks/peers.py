@@ -1,89 +1,102 @@
-"""likewise's hybrid search beside txtai's, with the same model on the same collections, in one run.
+"""Answers of likewise as it is installed, beside sentence-transformers and txtai, in one run: nDCG@10.
 
     python -m pip install txtai
-    python -m benchmarks.peers [FOLDER]      default: $LIKEWISE_EVAL_DATA/data
+    python -m benchmarks.peers [FOLDER...]      default: $LIKEWISE_EVAL_DATA/data/xquad
 
-Both as a user would set them up: txtai's `Embeddings(hybrid=True)` over title and text, likewise's `--mode hybrid`.
-Documents indexed a second, loading the model included, and the median of a question's answer; in one process, likewise
-first.
+Each folder holds judged collections. likewise chooses its model by the texts. The others have all-MiniLM-L6-v2, which
+their first examples take, and multilingual-e5-small. All read title and text. sentence-transformers ranks by cosine
+(`semantic_search`), txtai by both (`Embeddings(hybrid=True)`).
 """
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import json
-import statistics
+import sys
 import tempfile
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks.data import folder_asked
+from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from benchmarks.quality import collections
 from indexer import Document, Index
-from indexer.encoders.recipes.locate import DEFAULT_MODEL, find_model
+from indexer.encoders.recipes.locate import DEFAULT_MODEL, MULTILINGUAL_MODEL, find_model
 from likewise.evaluation.measures import evaluate, read_qrels, read_queries
-from search import Searcher
+from search import Mode, Searcher
 
 DEPTH = 10
+MODES: tuple[Mode, ...] = ("words", "dense", "hybrid")
 
-Ask = Callable[[str], list[tuple[str, float]]]
-
-
-def _txtai(rows: list[dict[str, str]]) -> Ask:
-    from txtai import Embeddings  # type: ignore[import-not-found]  # installed for this benchmark alone
-
-    embeddings = Embeddings(path=str(find_model(DEFAULT_MODEL)), hybrid=True)
-    embeddings.index((row["_id"], _text(row), None) for row in rows)
-    return lambda question: embeddings.search(question, DEPTH)  # type: ignore[no-any-return]
+Rows = list[dict[str, str]]
+Ask = Callable[[list[str]], list[list[tuple[str, float]]]]
+"""Answers each question with ids and scores."""
 
 
-def _likewise(rows: list[dict[str, str]], folder: Path) -> Ask:
-    with Index.create(folder) as index:
+def _likewise(rows: Rows, folder: Path) -> list[Ask]:
+    """Return a way to ask in each mode."""
+    with Index.create(folder, model="auto") as index:
         index.add([Document(row["_id"], row["text"], row.get("title", "")) for row in rows])
         index.compact()
     searcher = Searcher(folder)
-    return lambda question: [(hit.uri, hit.score) for hit in searcher.search(question, DEPTH, mode="hybrid")]
+    return [lambda questions, mode=mode: _in_mode(searcher, questions, mode) for mode in MODES]  # type: ignore[misc]
+
+
+def _in_mode(searcher: Searcher, questions: list[str], mode: Mode) -> list[list[tuple[str, float]]]:
+    return [[(hit.uri, hit.score) for hit in hits] for hits in searcher.search_many(questions, DEPTH, mode=mode)]
+
+
+def _sentence_transformers(rows: Rows, model: str) -> Ask:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.util import semantic_search
+
+    encoder = SentenceTransformer(str(find_model(model)), device="cpu")
+    vectors = encoder.encode_document([_text(row) for row in rows])
+
+    def ask(questions: list[str]) -> list[list[tuple[str, float]]]:
+        answers = semantic_search(encoder.encode_query(questions), vectors, top_k=DEPTH)
+        return [[(rows[hit["corpus_id"]]["_id"], hit["score"]) for hit in hits] for hits in answers]
+
+    return ask
+
+
+def _txtai(rows: Rows, model: str) -> Ask:
+    from txtai import Embeddings  # type: ignore[import-not-found]  # installed for this benchmark alone
+
+    embeddings = Embeddings(path=str(find_model(model)), hybrid=True)
+    embeddings.index((row["_id"], _text(row), None) for row in rows)
+    return partial(embeddings.batchsearch, limit=DEPTH)
 
 
 def _text(row: dict[str, str]) -> str:
     return f"{row.get('title', '')} {row['text']}".strip()
 
 
-def measured(build: Callable[[], Ask], documents: int, collection: Path) -> str:
-    """nDCG@10, documents a second, and milliseconds a question, as cells of a table."""
-    begun = time.perf_counter()
-    ask = build()
-    spent = time.perf_counter() - begun
+def measured(ways: Sequence[Ask], collection: Path) -> list[float]:
+    """Return nDCG@10 of each way to ask a collection's questions."""
     queries = read_queries(collection / "queries.jsonl")
     qrels = read_qrels(collection / "qrels" / "test.tsv", queries)
-    run, times = {}, []
-    for query in qrels.judged:
-        begun = time.perf_counter()
-        run[query] = ask(queries[query])
-        times.append(time.perf_counter() - begun)
-    ndcg = evaluate(run, qrels).averages["nDCG@10"]
-    return f"{ndcg:.4f} | {documents / spent:.0f} | {statistics.median(times) * 1e3:.1f} ms"
+    runs = [dict(zip(qrels.judged, ask([queries[query] for query in qrels.judged]), strict=True)) for ask in ways]
+    return [evaluate(run, qrels).averages["nDCG@10"] for run in runs]
 
 
 def main() -> None:
     if importlib.util.find_spec("txtai") is None:
         print("this needs txtai: nothing measured")
         return
-    folder = folder_asked()
-    print(f"{machine()}; txtai {importlib.metadata.version('txtai')}\n")
-    print("| collection | | nDCG@10 | documents/s | a question |\n|" + " --- |" * 5)
-    for collection in collections(folder):
+    folders = [Path(name) for name in sys.argv[1:]] or [evaluation_data(" and no folder was given") / "xquad"]
+    models = DEFAULT_MODEL, MULTILINGUAL_MODEL
+    others = [f"{library}, {model}" for model in models for library in ("sentence-transformers", "txtai")]
+    names = [*(f"likewise, {mode}" for mode in MODES), *others]
+    print(f"{machine()}\n\n| nDCG@10 | {' | '.join(names)} |\n|{' --- |' * (len(names) + 1)}")
+    for collection in (path for folder in folders for path in collections(folder)):
         rows = [json.loads(line) for line in (collection / "corpus.jsonl").read_text(encoding="utf-8").splitlines()]
-        name = collection.relative_to(folder)
         with tempfile.TemporaryDirectory() as place:
-            path = Path(place) / "bench.index"
-            cells = measured(partial(_likewise, rows, path), len(rows), collection)
-            print(f"| {name} | likewise | {cells} |", flush=True)
-        print(f"| {name} | txtai | {measured(partial(_txtai, rows), len(rows), collection)} |", flush=True)
+            values = measured(_likewise(rows, Path(place) / "bench.index"), collection)
+        for model in models:
+            values += measured([_sentence_transformers(rows, model), _txtai(rows, model)], collection)
+        print(f"| {collection.name} | {' | '.join(f'{value:.4f}' for value in values)} |", flush=True)
 
 
 if __name__ == "__main__":
