@@ -4,6 +4,9 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 CORE   := $(VENV)/.core
 READY  := $(VENV)/.ready
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Where torch alone comes from, such as the index that has it without CUDA; empty: where all packages come from.
+TORCH_INDEX ?=
 # A notice that Material's last year has begun: docs/decisions.md has what follows from it.
 export NO_MKDOCS_2_WARNING := 1
 
@@ -63,10 +66,15 @@ clean:
 
 $(CORE): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+ifneq ($(TORCH_INDEX),)
+	@# One try: pip would try for minutes, and at a further index once more for each package.
+	$(PIP) --no-deps --retries 0 --timeout 10 --index-url $(TORCH_INDEX) $$(grep ^torch== constraints.txt) \
+	  || { echo "no torch at $(TORCH_INDEX): without TORCH_INDEX, torch comes with all other packages" >&2; exit 1; }
+endif
+	$(PIP) -c constraints.txt -e .
 	@touch $@
 
 # The extras, and what the tests need.
 $(READY): $(CORE)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,dev]'
+	$(PIP) -c constraints.txt -e '.[all,dev]'
 	@touch $@

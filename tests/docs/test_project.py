@@ -51,6 +51,18 @@ def test_the_hooks_run_what_make_check_runs() -> None:
     assert not any(hook["pass_filenames"] for hook in hooks)
 
 
+def test_torch_alone_comes_from_its_index_in_one_try(tmp_path: Path) -> None:
+    def installing(*more: str) -> list[str]:
+        command = ["make", "--dry-run", f"VENV={tmp_path}", "setup", *more]
+        printed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+        return [line for line in printed.splitlines() if "pip install" in line]
+
+    torch, *others = installing("TORCH_INDEX=https://torch.example/cpu")
+    assert others == installing("TORCH_INDEX=")
+    assert len(others) == 2
+    assert "--no-deps --retries 0 --timeout 10 --index-url https://torch.example/cpu" in torch
+
+
 @pytest.mark.parametrize("form", ["bug", "idea"])
 def test_the_forms_ask_what_github_can_show(form: str) -> None:
     loaded: dict[str, Any] = yaml.safe_load(read(f".github/ISSUE_TEMPLATE/{form}.yml"))
