@@ -2,19 +2,24 @@
 
 `python -m benchmarks.install [PYTHON ...]`; the default is the Python that runs this. The wheel is built, and for
 each of them installed with the core dependencies. `likewise index` and `search` run on data/collection with an empty
-cache, then the extra `serve` is added and answers a question. The last table has what each core dependency weighs.
+cache. Then the extra `serve` is added, `likewise serve` answers a question, and `likewise open` indexes a copy of the
+collection and shows its page. The last table has what each core dependency weighs.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import platform
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
@@ -67,25 +72,40 @@ class Environment:
     def megabytes(self) -> float:
         return sum(map(size, self.packages().values()))
 
-    def serve(self, index: Path) -> tuple[float, float]:
-        """Return the seconds until the service answers, and of its first answer."""
+    @contextmanager
+    def service(self, *arguments: str) -> Iterator[tuple[float, str]]:
+        """Yield the seconds until a command of likewise serves, and its address. Interrupt it at the end."""
         start = time.perf_counter()
-        command = [str(self.folder / "bin" / "likewise"), "serve", str(index), "--port", "0"]
+        command = [str(self.folder / "bin" / "likewise"), *arguments]
         with subprocess.Popen(
-            command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=self.variables
+            command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=ROOT, env=self.variables
         ) as service:
             assert service.stderr is not None
             address = next((line.split()[-1] for line in service.stderr if " at http://" in line), None)
             if address is None:
-                sys.exit("likewise serve ended without an answer")
-            ready = time.perf_counter() - start
+                sys.exit(f"likewise {arguments[0]} ended without an address")
+            yield time.perf_counter() - start, address
+            service.send_signal(signal.SIGINT)
+        assert service.returncode == 0
+
+    def serve(self, index: Path) -> tuple[float, float]:
+        """Return the seconds until the service answers, and of its first answer."""
+        with self.service("serve", str(index), "--port", "0") as (ready, address):
+            start = time.perf_counter()
             body = json.dumps({"query": QUESTION, "k": 1}).encode()
             route = f"{address}/v1/indexes/{index.stem}/search"
             with urllib.request.urlopen(urllib.request.Request(route, body)) as answer:
                 assert json.load(answer)["hits"][0]["uri"] == "bread-keeping"
-            answered = time.perf_counter() - start - ready
-            service.terminate()
-        return ready, answered
+            return ready, time.perf_counter() - start
+
+    def open(self, folder: Path) -> float:
+        """Return the seconds until the page of a folder is there that has no index yet."""
+        shutil.copytree(ROOT / "data" / "collection", folder)
+        with self.service("open", str(folder), "--port", "0") as (ready, address):
+            start = time.perf_counter()
+            with urllib.request.urlopen(address) as page:
+                assert b"<!doctype html>" in page.read(100).lower()
+            return ready + time.perf_counter() - start
 
 
 def size(package: Distribution) -> float:
@@ -137,9 +157,12 @@ def measure(python: str, wheel: Path) -> dict[str, Distribution]:
         assert json.loads(hits)["hits"][0]["uri"] == "bread-keeping"
         environment.install(f"{wheel}[serve]")
         ready, answered = environment.serve(index)
-        cells = (version, f"{core:,.0f}", len(packages), f"{environment.megabytes() - core:,.0f}")
-        times = (installed, first, found, ready, answered)
-        print("| " + " | ".join([*map(str, cells), *(f"{seconds:.1f}" for seconds in times)]) + " |", flush=True)
+        opened = environment.open(Path(folder) / "notes")
+        torch_for = "GPUs" if any(name.startswith("nvidia-") for name in packages) else "CPUs"
+        system = platform.freedesktop_os_release()["PRETTY_NAME"]
+        sizes = (f"{core:,.0f}", str(len(packages)), f"{environment.megabytes() - core:,.0f}")
+        times = (f"{seconds:.1f}" for seconds in (installed, first, found, ready, answered, opened))
+        print("| " + " | ".join([version, system, torch_for, *sizes, *times]) + " |", flush=True)
         if python == sys.executable or len(sys.argv) == 2:
             table(packages)
     return packages
@@ -158,8 +181,11 @@ def main() -> None:
         build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, str(ROOT)]
         subprocess.run(build, check=True, capture_output=True)
         (wheel,) = Path(folder).glob("*.whl")
-        print("| Python | core, MB | packages | serve, MB more | install, s | index | search | ready | first answer |")
-        print("| --- " * 9 + "|")
+        print(
+            "| Python | system | torch for | core, MB | packages | serve, MB more "
+            "| install, s | index, s | search, s | serve, s | first answer, s | open, s |"
+        )
+        print("| --- " * 12 + "|")
         for python in sys.argv[1:] or [sys.executable]:
             measure(shutil.which(python) or python, wheel)
 
