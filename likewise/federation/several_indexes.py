@@ -3,7 +3,7 @@
 Each index is asked by itself, and the hits are ordered by their scores. BM25 adds up the statistics of all indexes, so
 that words weigh the same in each of them. Cosines of different models cannot be compared. There, the score of a hit is
 the distance of its cosine from the mean cosine of this question and all indexes with its model, in standard deviations
-(fusion.py). docs/asking.md has the measurement.
+(fusion.py). docs/measured.md has the measurement.
 """
 
 from __future__ import annotations

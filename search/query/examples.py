@@ -14,7 +14,7 @@ QUESTION_WEIGHT = 1.0
 """Weight of the question in the mean with the liked documents, each of which has the weight 1."""
 
 UNLIKED_WEIGHT = 0.25
-"""Share of the mean of the unliked documents that is subtracted. docs/asking.md has the measurement."""
+"""Share of the mean of the unliked documents that is subtracted. docs/measured.md has the measurement."""
 
 
 def read_uris(name: str, uris: object) -> tuple[str, ...]:

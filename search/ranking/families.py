@@ -12,7 +12,7 @@ from indexer.stores.hashes import MAILS
 from indexer.stores.words.analysis import UNSPACED
 
 NEAR = 0.7
-"""Minimum share of common words of two passages of one family. docs/asking.md has the measurement."""
+"""Minimum share of common words of two passages of one family. docs/measured.md has the measurement."""
 
 FOLDED_DEPTH = 2
 """Number of hits that are ranked at first for each family that is asked for."""
