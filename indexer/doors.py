@@ -53,6 +53,7 @@ TABLE: Mapping[Group, Mapping[str, str]] = {
         "mcp": "likewise.service.commands.mcp:mcp",
         "migrate": "likewise.migration.commands.migrate:migrate",
         "model": "likewise.inspection.commands.model:model",
+        "open": "likewise.service.commands.open:open_command",
         "pairs": "likewise.evaluation.commands.pairs:pairs",
         "remove": "likewise.shell.commands.remove:remove",
         "search": "likewise.shell.commands.search:search",

@@ -20,7 +20,7 @@ from indexer.errors import LikewiseError, check_system, in_shell
 from likewise.shell.terminal.output import FINISHES, LEFT, colour, discard, prepare_streams, say, warn
 
 GROUPS = {
-    "Use": ("index", "search", "similar", "show", "list", "update", "status", "watch", "serve", "mcp"),
+    "Use": ("open", "index", "search", "similar", "show", "list", "update", "status", "watch", "serve", "mcp"),
     "Look after": ("info", "remove", "check", "compact", "copy", "export", "migrate", "compile", "cache", "doctor"),
     "Measure": ("evaluate", "compare", "tune"),
     "Look inside": ("tokens", "model", "embed", "pairs", "map"),
@@ -32,7 +32,7 @@ COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 _LONGEST_NAME = max(map(len, COMMANDS))
 
 _FINISHING = frozenset(
-    {"index", "update", "watch", "remove", "check", "compact", "compile", "migrate", "cache", "copy", "tune"}
+    {"index", "update", "open", "watch", "remove", "check", "compact", "compile", "migrate", "cache", "copy", "tune"}
 )
 """Commands that finish even if nobody reads their output, because they change something or answer by their exit
 code."""
@@ -126,6 +126,7 @@ def cli(ctx: click.Context) -> None:
     """Search your own documents by meaning.
 
     \b
+    likewise open ~/papers                        search this folder in the browser
     likewise index ~/papers                       make an index in this folder (.likewise), or update it
     likewise search how do vaccines work          search the index of this folder, or of the nearest one above
     likewise index papers.index ~/papers          make an index in a place of its own

@@ -126,7 +126,7 @@ def serve(
     except ModuleNotFoundError as error:
         raise missing_extra(error, "serve") from error
 
-    token = _token(token_file)
+    token = read_token(token_file)
     if not is_loopback(host) and token is None:
         raise BadInput(
             f"{host} can be reached from other machines, and there is no token: set LIKEWISE_TOKEN, give "
@@ -203,7 +203,7 @@ def _report_end(process: subprocess.Popen[bytes], stopping: threading.Event) -> 
         warn(f"the watch has ended with exit code {code}, so changes are no longer indexed: start the service again")
 
 
-def _token(file: Path | None) -> str | None:
+def read_token(file: Path | None) -> str | None:
     """Return the token in the file, else the token in LIKEWISE_TOKEN, else None."""
     if file is None:
         return _checked(os.environ["LIKEWISE_TOKEN"], "LIKEWISE_TOKEN") if "LIKEWISE_TOKEN" in os.environ else None

@@ -161,7 +161,7 @@ def index_command(
     opened = open_sources(sources, read_options, holds_store)
     bare = [source.argument for source in opened if source.argument != "-" and not any(source.files())]
     if len(bare) == len(opened) and not prune:
-        raise BadInput(f"{', '.join(bare)}: no file to read{' that --glob lets through' if glob else ''}")
+        raise BadInput(f"{', '.join(bare)}: no file to read{' that fits --glob' if glob else ''}: name another place")
     vector_options = VectorOptions(model=model, language=language, chooses_again=chooses_again, **vectors)
     _refuse_together(vector_options, rebuild, stream)
     if prune and set(sources) == {STDIN}:

@@ -29,7 +29,7 @@ from likewise.shell.terminal.output import say_json
 
 NAME = f"doors-{os.getpid()}"
 
-TAKE_NO_INDEX = ("cache", "tokens", "embed", "model", "compare")
+TAKE_NO_INDEX = ("cache", "tokens", "embed", "model", "compare", "open")
 
 PASSWORD = "never-to-be-shown"
 

@@ -383,7 +383,7 @@ INSIDE = "needs a model whose inside is looked at: the message names the options
 DAMAGE = "needs damage of one kind: tests/engine/crash/test_damage.py makes it and repairs it"
 RECORDS = "a variant of the advice on --text-field and --max-file-mb above, for tables, members and missing columns"
 USAGE = "refuses options that contradict, and names those to leave out or to add"
-SERVICE = "starts a service: tests/parts/service/test_run.py"
+SERVICE = "starts a service: tests/parts/service/test_run.py and test_open_command.py"
 
 ELSEWHERE = {
     "likewise/endpoints/remote.py": ENDPOINT,
@@ -427,6 +427,7 @@ ELSEWHERE = {
     "likewise/shell/commands/info.py": MODEL,
     "likewise/migration/commands/migrate.py": MODEL,
     "likewise/evaluation/commands/pairs.py": INSIDE,
+    "likewise/service/commands/open.py": SERVICE,
     "likewise/service/commands/serve.py": SERVICE,
     "likewise/shell/commands/show.py": USAGE,
     "likewise/shell/commands/update.py": USAGE,

@@ -22,7 +22,7 @@ def test_the_help_groups_commands_by_what_a_person_wants(likewise: Callable[...,
     groups = {title: [match[1] for line in rest if (match := re.match(r"  ([a-z]+) {2,}\S", line))]
               for title, rest in ((title, _below(title, lines)) for title in titles[1:])}  # fmt: skip
     assert [groups[title][:3] for title in groups] == [
-        ["index", "search", "similar"],
+        ["open", "index", "search"],
         ["info", "remove", "check"],
         ["evaluate", "compare", "tune"],
         ["tokens", "model", "embed"],
