@@ -20,12 +20,20 @@ from indexer.errors import LikewiseError, check_system, in_shell
 from likewise.shell.terminal.output import FINISHES, LEFT, colour, discard, prepare_streams, say, warn
 
 GROUPS = {
-    "Use": ("open", "index", "search", "similar", "show", "list", "update", "status", "watch", "serve", "mcp"),
-    "Look after": ("info", "remove", "check", "compact", "copy", "export", "migrate", "compile", "cache", "doctor"),
+    "Use": ("open", "index", "search", "similar", "show", "list", "update", "serve"),
+    "Leave running": ("watch", "mcp"),
+    "Look after": ("status", "info", "remove", "check", "compact", "copy", "migrate", "compile", "cache", "doctor"),
     "Measure": ("evaluate", "compare", "tune"),
-    "Look inside": ("tokens", "model", "embed", "pairs", "map"),
+    "Look inside": ("tokens", "model", "embed", "pairs", "map", "export"),
 }
-"""The commands by what a person wants, in the order of the help: frequent ones first."""
+"""The commands by what a person wants, in the order of the help: frequent ones first.
+
+The help of a new user has the first group alone. These commands make an index, ask it, read what it holds, and keep it
+up to date.
+"""
+
+_LISTS_ALL = "likewise.lists_all"
+"""Key of a click context's meta: the help lists every command."""
 
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 
@@ -70,13 +78,18 @@ class _LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the groups with the first sentence of each command's help, which click would cut to one line."""
-        others = _of_others()
-        for title, names in {**GROUPS, **({"Of other packages": others} if others else {})}.items():
+        """Write the groups with the first sentence of each command's help, which click would cut to one line.
+
+        A person at a terminal gets the first group, unless they ask for all. A program or a pager gets all groups.
+        """
+        is_short = sys.stdout.isatty() and _LISTS_ALL not in ctx.meta
+        for title, names in [*GROUPS.items(), ("Of other packages", _of_others())][: 1 if is_short else None]:
             rows = [(f"{name:<{_LONGEST_NAME}}", text) for name in names if (text := self._summary(ctx, name))]
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
+        if is_short:
+            formatter.write("\nMore commands: likewise --help --all\n")
 
     def _summary(self, ctx: click.Context, name: str) -> str:
         """Return a sentence on a command; nothing if its part is missing. A broken package must not end the help."""
@@ -89,6 +102,8 @@ class _LazyGroup(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args[:1] == ["help"]:
             args = [*args[1:2], "--help"]
+        if "--all" in args and {*args} <= {"--all", *self.get_help_option_names(ctx)}:
+            args = ["--all"]  # click would answer --help before it reads the rest
         try:
             return super().parse_args(ctx, args)
         except BrokenPipeError:  # caught here, because click would exit with 1
@@ -116,10 +131,20 @@ def _meant(name: str) -> str:
         return f": did you mean {near[0]}?"
     if any(character.isspace() for character in name):
         return f': to ask a question, write likewise search "{name}"'
-    return ": likewise --help names all commands"
+    return ": likewise --help --all names all commands"
+
+
+def _print_all(ctx: click.Context, parameter: click.Parameter, is_wanted: bool) -> None:
+    """Print the help with every command, and end."""
+    if is_wanted and not ctx.resilient_parsing:
+        ctx.meta[_LISTS_ALL] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option("--all", is_flag=True, is_eager=True, expose_value=False, callback=_print_all,
+              help="Show this with all commands.")  # fmt: skip
 @click.version_option(None, "-V", "--version", package_name="likewise")
 @click.pass_context
 def cli(ctx: click.Context) -> None:

@@ -363,7 +363,7 @@ ADVICE = {
             "",
         ),
     ),
-    ": likewise --help names all commands": (Walk("frobnicate", "(likewise --help) names", ("{0}",), ""),),
+    ": likewise --help --all names all commands": (Walk("frobnicate", "(likewise --help --all) names", ("{0}",), ""),),
     ': to ask a question, write likewise search "{}"': (
         Walk("'where are frogs'", '(likewise search "where are frogs")', ("{0}",), "", before=("index notes",)),
     ),
@@ -430,6 +430,7 @@ ELSEWHERE = {
     "likewise/service/commands/open.py": SERVICE,
     "likewise/service/commands/serve.py": SERVICE,
     "likewise/shell/commands/show.py": USAGE,
+    "likewise/shell/program.py": "the help of a terminal: tests/parts/shell/test_commands.py",
     "likewise/shell/commands/update.py": USAGE,
     "likewise/shell/commands/status.py": "a list that is cut: --json is followed above for info",
     "likewise/inspection/commands/tokens.py": INSIDE,

@@ -173,7 +173,7 @@ def test_an_empty_folder_of_that_name_is_not_an_index(likewise: Callable[..., An
         ("serch", "did you mean search?"),
         ("udpate", "did you mean update?"),
         ("how do vaccines work", 'likewise search "how do vaccines work"'),
-        ("xyzzy", "likewise --help"),
+        ("xyzzy", "likewise --help --all"),
     ],
 )
 def test_a_mistyped_command_gets_a_hint(likewise: Callable[..., Any], typed: str, hint: str) -> None:
