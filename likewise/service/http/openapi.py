@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from typing import Any, TypeVar
 
@@ -56,8 +57,9 @@ _SCHEMAS = "#/components/schemas/"
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
 
+@cache
 def describe_api() -> dict[str, Any]:
-    """Return the OpenAPI document."""
+    """Return the OpenAPI document, which every service of this process shares."""
     paths: dict[str, dict[str, Any]] = {}
     for each in OPERATIONS:
         paths.setdefault(each.path, {})[each.method.lower()] = each.describe()
