@@ -15,16 +15,8 @@ from typing import Any
 import numpy as np
 import openai
 import pytest
-import schemathesis
 from chromium import serving_here
 from hypothesis import HealthCheck, given, settings
-from schemathesis.checks import not_a_server_error
-from schemathesis.specs.openapi.checks import (
-    content_type_conformance,
-    negative_data_rejection,
-    response_schema_conformance,
-    status_code_conformance,
-)
 from starlette.testclient import TestClient
 
 from indexer.encoders.tokens.tokenizer import Tokenizer
@@ -130,22 +122,24 @@ def test_documents_are_reranked_in_coheres_form(
     assert (without.status_code, without.json()["slug"]) == (404, "no-reranker")
 
 
-CHECKS = [
-    not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    response_schema_conformance,
-    negative_data_rejection,
-]
-
-
 @pytest.mark.slow
 def test_generated_requests_get_what_the_openapi_document_says(writer: TestClient) -> None:
     """schemathesis makes valid and invalid requests of every operation."""
+    import schemathesis  # which takes a second, and only this test needs it
+    from schemathesis.checks import not_a_server_error
+    from schemathesis.specs.openapi import checks
+
     host = {"Host": "127.0.0.1"}
     schema = schemathesis.openapi.from_asgi("/openapi.json", writer.app, headers=host)
     operations = [result.ok() for result in schema.get_all_operations()]
     assert len(operations) == 30
+    made = [
+        not_a_server_error,
+        checks.status_code_conformance,
+        checks.content_type_conformance,
+        checks.response_schema_conformance,
+        checks.negative_data_rejection,
+    ]
 
     for operation in operations:
 
@@ -154,7 +148,7 @@ def test_generated_requests_get_what_the_openapi_document_says(writer: TestClien
             max_examples=12, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
         )
         def send(case: Any) -> None:
-            case.validate_response(case.call(headers=host), checks=CHECKS)
+            case.validate_response(case.call(headers=host), checks=made)
 
         send()
 
