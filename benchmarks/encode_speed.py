@@ -1,4 +1,4 @@
-"""Indexing throughput of the encoder against plain sentence-transformers, side by side in one run.
+"""Indexing throughput of the encoder beside sentence-transformers and, if it is installed, txtai, in one run.
 
     python -m benchmarks.encode_speed [--texts 512] [--repeats 5] [--profile] [--compile]
     python -m benchmarks.encode_speed --models [NAME ...] [--calls 32 6] [--cpu]
@@ -14,14 +14,15 @@ the wall time of calls of 32 and of 6 passages (--calls) for the architectures o
 runtimes of likewise beside sentence-transformers, and, for what likewise computes itself, the path through
 transformers with the same batches. --pairs prints the pairs per second of cross-encoders: one question with as many
 passages as a call has. --cpu prints CPU seconds with one thread: other programs disturb them less. --rule prints the
-runtime that runtime_rule.py chooses on this machine's kind of CPU, with how many times as fast OpenVINO is as torch, for
-texts of each length, 6 and 512 in a call, each the best of seven rounds in turn. ATEN_CPU_CAPABILITY=avx2
+runtime that runtime_rule.py chooses on this kind of CPU, with how many times as fast OpenVINO is as torch, for texts of
+each length, 6 and 512 in a call, each the best of seven rounds in turn. ATEN_CPU_CAPABILITY=avx2
 ONEDNN_MAX_CPU_ISA=AVX2, which torch and OpenVINO obey, limit a larger CPU, and its figures are marked.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import statistics
@@ -83,8 +84,8 @@ def main() -> None:
     seconds = _in_turns(contenders, arguments.repeats)
     reference = "sentence-transformers float32"
     lengths = [len(row) for row in fast.tokenizer.ids(texts, truncate=True)]
-    print(f"{len(texts)} texts, {statistics.mean(lengths):.0f} tokens each, {_threads()} threads")
-    print(f"{'':34}{'texts/s':>9}{'tokens/s':>10}{'ratio':>7}{'of ceiling':>12}{'min cosine':>12}")
+    print(f"{len(texts)} texts, {statistics.mean(lengths):.0f} tokens each, {_threads()} threads\n")
+    print("| | texts/s | tokens/s | ratio | of the product | lowest cosine |\n|" + " --- |" * 6)
     exact = load_encoder(DEFAULT_MODEL, runtime="torch", precision="float32").encode(texts, truncate=True)
     ceiling = 2 * CEILING**3 / seconds["product"]
     for name, run in contenders.items():
@@ -92,12 +93,10 @@ def main() -> None:
             continue
         cosine = float((exact * run()).sum(axis=1).min())
         reached = sum(map(operations, lengths)) / seconds[name] / ceiling
-        print(
-            f"{name:34}{len(texts) / seconds[name]:9.1f}{sum(lengths) / seconds[name]:10.0f}"
-            f"{seconds[reference] / seconds[name]:7.2f}{reached:12.1%}{cosine:12.5f}"
-        )
+        rates = f"{len(texts) / seconds[name]:.1f} | {sum(lengths) / seconds[name]:,.0f}"
+        print(f"| {name} | {rates} | {seconds[reference] / seconds[name]:.2f} | {reached:.0%} | {cosine:.4f} |")
     print(
-        f"product of this machine in {dtype_name(fast)}: {ceiling / 1e12:.2f} TFLOP/s; "
+        f"\nproduct of this machine in {dtype_name(fast)}: {ceiling / 1e12:.2f} TFLOP/s; "
         f"{_tokenising(fast, texts):.1%} of likewise's time is the tokenizer"
     )
     choice = choose_runtime("auto", fast.device)
@@ -243,11 +242,15 @@ def _contenders(texts: list[str], fast: TorchEncoder) -> dict[str, Callable[[], 
         "likewise, auto": load_encoder(DEFAULT_MODEL),
         "likewise, torch int8": load_encoder(DEFAULT_MODEL, precision="int8"),
     }
-    plain = {"sentence-transformers float32": SentenceTransformer(folder, device="cpu")}
+    plain: dict[str, Any] = {"sentence-transformers float32": SentenceTransformer(folder, device="cpu")}
     if square.dtype == torch.bfloat16:  # Without hardware for it, it takes far longer than float32.
         plain["sentence-transformers bfloat16"] = SentenceTransformer(folder, device="cpu").to(torch.bfloat16)
         encoders["likewise, torch float32"] = load_encoder(DEFAULT_MODEL, runtime="torch", precision="float32")
     ways: dict[str, Callable[[], Any]] = {name: partial(model.encode, texts) for name, model in plain.items()}
+    if importlib.util.find_spec("txtai") is not None:
+        from txtai import Embeddings  # type: ignore[import-not-found]  # installed for this benchmark alone
+
+        ways["txtai float32"] = partial(Embeddings(path=folder, maxlength=fast.max_tokens).batchtransform, texts)
     ways |= {name: partial(encoder.encode, texts, truncate=True) for name, encoder in encoders.items()}
     return {**ways, "product": lambda: square @ square}
 

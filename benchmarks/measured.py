@@ -45,7 +45,8 @@ def tables_of(lines: list[str]) -> list[Table]:
     """
     tables, section = [], ""
     for start, end in _blocks(lines):
-        section = next((line[3:].lower().replace(" ", "-") for line in reversed(lines[:start]) if line.startswith("## ")), "")
+        heading = next((line for line in reversed(lines[:start]) if line.startswith("## ")), "")
+        section = heading[3:].lower().replace(" ", "-")
         if (head := _HEAD.fullmatch(lines[start - 2])) is None or lines[start - 1]:
             raise ValueError(f"line {start - 1} does not name CPU, date and command of the table: {lines[start - 2]}")
         cpu, date, command = head["cpu"], head["date"], head["command"]

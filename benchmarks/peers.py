@@ -4,8 +4,9 @@
     python -m benchmarks.peers [FOLDER...]      default: $LIKEWISE_EVAL_DATA/data/xquad
 
 Each folder holds judged collections. likewise chooses its model by the texts. The others have all-MiniLM-L6-v2, which
-their first examples take, and multilingual-e5-small. All read title and text. sentence-transformers ranks by cosine
-(`semantic_search`), txtai by both (`Embeddings(hybrid=True)`).
+their first examples take, and txtai also multilingual-e5-small; with the same model, sentence-transformers ranks as
+likewise does in mode dense (benchmarks.languages). All read title and text. sentence-transformers ranks by cosine
+(`semantic_search`), txtai by words too (`Embeddings(hybrid=True)`).
 """
 
 from __future__ import annotations
@@ -86,16 +87,19 @@ def main() -> None:
         print("this needs txtai: nothing measured")
         return
     folders = [Path(name) for name in sys.argv[1:]] or [evaluation_data(" and no folder was given") / "xquad"]
-    models = DEFAULT_MODEL, MULTILINGUAL_MODEL
-    others = [f"{library}, {model}" for model in models for library in ("sentence-transformers", "txtai")]
+    others = {
+        f"sentence-transformers, {DEFAULT_MODEL}": partial(_sentence_transformers, model=DEFAULT_MODEL),
+        f"txtai, {DEFAULT_MODEL}": partial(_txtai, model=DEFAULT_MODEL),
+        f"txtai, {MULTILINGUAL_MODEL}": partial(_txtai, model=MULTILINGUAL_MODEL),
+    }
     names = [*(f"likewise, {mode}" for mode in MODES), *others]
     print(f"{machine()}\n\n| nDCG@10 | {' | '.join(names)} |\n|{' --- |' * (len(names) + 1)}")
     for collection in (path for folder in folders for path in collections(folder)):
         rows = [json.loads(line) for line in (collection / "corpus.jsonl").read_text(encoding="utf-8").splitlines()]
         with tempfile.TemporaryDirectory() as place:
             values = measured(_likewise(rows, Path(place) / "bench.index"), collection)
-        for model in models:
-            values += measured([_sentence_transformers(rows, model), _txtai(rows, model)], collection)
+        for build in others.values():
+            values += measured([build(rows)], collection)
         print(f"| {collection.name} | {' | '.join(f'{value:.4f}' for value in values)} |", flush=True)
 
 

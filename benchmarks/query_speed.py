@@ -26,7 +26,7 @@ from benchmarks.quality import LIKEWISE
 from indexer.encoders.recipes.locate import DEFAULT_MODEL, find_model
 
 QUESTION = "do vaccines protect against infection"
-RUNS = 7
+RUNS = 5
 
 SCRIPTS = {
     "sentence-transformers": """
