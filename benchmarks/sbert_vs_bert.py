@@ -1,4 +1,4 @@
-"""SBERT against its own transformer pooled raw, in every strategy and layer: the tables of docs/sbert-vs-bert.md.
+"""SBERT against its own transformer pooled raw, in every strategy and layer: the tables of docs/measured.md.
 
     python -m benchmarks.sbert_vs_bert [--model all-MiniLM-L6-v2] [--picture docs/sbert-vs-bert.png]
 
