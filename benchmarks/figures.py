@@ -15,6 +15,7 @@ from benchmarks.measured import PAGE, rows_of, tables_of
 
 ACCENT, GREY, DARK = "#00838f", "#9aa5ab", "#37474f"
 NAMES = {"ar": "Arabic", "de": "German", "en": "English", "es": "Spanish", "fr": "French", "zh": "Chinese"}
+MODES = {"words": ("by words", GREY), "dense": ("by meaning", DARK), "hybrid": ("by both", ACCENT)}
 LIBRARIES = {
     "likewise": "likewise, auto",
     "sentence-transformers": "sentence-transformers float32",
@@ -30,10 +31,8 @@ STYLE = {
     "axes.edgecolor": GREY,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.titlelocation": "left",
-    "axes.titlesize": 13,
-    "axes.titleweight": "bold",
-    "axes.titlepad": 16,
+    "figure.titlesize": 13,
+    "figure.titleweight": "bold",
     "figure.facecolor": "white",
     "svg.hashsalt": "likewise",
 }
@@ -50,65 +49,74 @@ def columns(section: str, benchmark: str) -> list[tuple[str, dict[str, dict[str,
     return found
 
 
+def titled(axes: Any, title: str) -> None:
+    axes.figure.suptitle(title, x=0.01, ha="left")
+
+
 def languages(axes: Any) -> None:
     """Draw nDCG@10 of each mode in each language."""
     (_, table), *_ = columns("languages", "peers")
-    ways = {
-        "likewise, words": ("words", GREY, "o"),
-        "likewise, dense": ("meaning", DARK, "o"),
-        "likewise, hybrid": ("both", ACCENT, "o"),
-    }
     order = sorted(table, key=lambda name: float(table[name]["likewise, hybrid"]))
     for height, name in enumerate(order):
-        values = [float(table[name][way]) for way in ways]
-        axes.plot([min(values), max(values)], [height, height], color=GREY, linewidth=1, zorder=1)
-        for value, (label, color, marker) in zip(values, ways.values(), strict=True):
-            axes.plot(value, height, marker, color=color, markersize=9, zorder=2)
-            if name == order[-1]:
-                axes.annotate(label, (value, height), (0, 10), textcoords="offset points", ha="center", color=color)
+        values = [float(table[name][f"likewise, {mode}"]) for mode in MODES]
+        axes.plot([min(values), max(values)], [height, height], color=GREY, linewidth=1.5, zorder=1)
+        for value, (_, color) in zip(values, MODES.values(), strict=True):
+            axes.plot(value, height, "o", color=color, markersize=10, markeredgecolor="white", zorder=2)
+    for place, (label, color) in zip((0.0, 0.2, 0.44), MODES.values(), strict=True):
+        axes.text(place, 1.05, f"\u25cf {label}", color=color, transform=axes.transAxes)
     axes.set_yticks(range(len(order)), [NAMES[name.rpartition("-")[2]] for name in order])
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     axes.set_xlabel("nDCG@10")
-    best = sum(
-        max(row, key=lambda way: float(row[way]) * (way in ways)) == "likewise, hybrid" for row in table.values()
-    )
-    axes.set_title(f"Words and meaning together are best in {best} of {len(table)} languages")
+    best = [max(MODES, key=lambda mode: float(row[f"likewise, {mode}"])) for row in table.values()].count("hybrid")
+    titled(axes, f"Words and meaning together are best in {best} of {len(table)} languages")
 
 
 def speed(axes: Any) -> None:
     """Draw texts per second of each library on each CPU."""
-    height, ratios = 0.0, []
+    height, ratios, ticks = 0.0, [], {}
     for cpu, table in columns("speed", "encode_speed"):
         if "texts/s" not in next(iter(table.values())):
             continue
         rates = {name: float(table[row]["texts/s"]) for name, row in LIBRARIES.items() if row in table}
         name, kind, _ = cpu.split(", ")
-        ratios.append(f"{rates['likewise'] / rates['sentence-transformers']:.1f} times ({kind})")
-        axes.text(0, height + 0.7, f"{name}, {kind}", fontsize=10)
+        ratio = rates["likewise"] / rates["sentence-transformers"]
+        ratios.append(f"{ratio:.1f}{' times as fast' * (not ratios)} with {kind.split()[0]}")
+        axes.text(0, height + 0.65, f"{name}, {kind}: texts per second", fontweight="bold")
         for library, rate in rates.items():
             axes.barh(height, rate, height=0.75, color=ACCENT if library == "likewise" else GREY)
-            axes.annotate(f"{library}  {rate:.0f}", (rate, height), (5, 0), textcoords="offset points", va="center")
+            axes.annotate(f"{rate:.1f}", (rate, height), (6, 0), textcoords="offset points", va="center")
+            ticks[height] = library
             height -= 1
-        height -= 1.2
-    axes.set_axis_off()
-    axes.margins(x=0.3)
-    axes.set_title(f"Texts per second, and to sentence-transformers: {' and '.join(ratios)}")
+        height -= 1
+    axes.set_yticks(list(ticks), ticks.values())
+    axes.tick_params(axis="y", length=0)
+    axes.xaxis.set_visible(False)
+    axes.spines[["left", "bottom"]].set_visible(False)
+    titled(axes, f"likewise embeds {', '.join(ratios)}")
 
 
 def size(axes: Any) -> None:
-    """Draw seconds of a question by passages."""
+    """Draw milliseconds of a question by passages."""
     (_, table), *_ = columns("speed", "hybrid_speed")
-    for name, row in table.items():
-        sizes = [int(size.replace(",", "")) for size in row]
-        values = [float(value) for value in row.values()]
+    sizes = [int(size.replace(",", "")) for size in next(iter(table.values()))]
+    last = {name: 1e3 * float(list(row.values())[-1]) for name, row in table.items()}
+    label = 0.0
+    for name in sorted(table, key=lambda name: last[name]):
         color = ACCENT if name.startswith("likewise") else GREY
+        values = [1e3 * float(value) for value in table[name].values()]
         axes.plot(sizes, values, color=color, linewidth=2, marker="o", markersize=4)
-        axes.annotate(name, (sizes[-1], values[-1]), (8, 0), textcoords="offset points", va="center", color=color)
+        label = max(last[name], 1.35 * label)  # Names that would lie on one another are moved apart.
+        axes.annotate(name, (1.25 * sizes[-1], label), va="center", color=color, annotation_clip=False)
     axes.set_xscale("log")
     axes.set_yscale("log")
+    axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    ticks = [10**power for power in range(4) if 10**power < 2 * max(last.values())]
+    axes.set_yticks(ticks, [f"{tick:,} ms" for tick in ticks])
+    axes.minorticks_off()
     axes.set_xlabel("passages in the index")
-    axes.set_title("Seconds of a question")
+    dense, hybrid = last["likewise, dense"], last["likewise, hybrid"]
+    titled(axes, f"A question to {sizes[-1]:,} passages takes {dense:.0f} ms, with words too {hybrid:.0f} ms")
 
 
 FIGURES = {"languages": (languages, (7.2, 3.6)), "speed": (speed, (7.2, 3.4)), "size": (size, (7.2, 3.8))}

@@ -5,7 +5,7 @@ Each section (`## Quality`) has tables, and above each table stands a line with 
     AMD EPYC, AVX2 alone, 2 cores, 2026-11-27, `python -m benchmarks.languages`, table 2:
 
 The number says which of the tables that the command prints is meant, if it is not the first. A table of another CPU is
-kept, and so is one whose command is not in backquotes, because it was a script.
+kept, and so is one whose command is not in backquotes, because it was a script. `CPU not recorded` is any CPU.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PAGE = Path(__file__).parents[1] / "docs" / "measured.md"
+UNRECORDED = "CPU not recorded"
 _HEAD = re.compile(r"(?P<cpu>.+), (?P<date>\d{4}-\d\d-\d\d), (?P<command>`[^`]+`|[^`]+?)(?:, table (?P<number>\d+))?:")
 
 
@@ -74,7 +75,7 @@ def renew(page: Path, section: str, cpu: str, today: str) -> None:
         raise ValueError(f"{section}: {page.name} has no table of this name, but these: {names}")
     printed: dict[str, list[list[str]]] = {}
     for table in reversed(tables):  # From the last one, so that line numbers stay true.
-        if table.cpu != cpu or not table.command.startswith("`"):
+        if table.cpu not in (cpu, UNRECORDED) or not table.command.startswith("`"):
             print(f"kept: {lines[table.head]}", file=sys.stderr)
             continue
         if table.command not in printed:
@@ -82,7 +83,7 @@ def renew(page: Path, section: str, cpu: str, today: str) -> None:
         if table.number > (count := len(printed[table.command])):
             raise ValueError(f"{table.command} printed {count} tables, and no table {table.number}")
         lines[table.start : table.end] = printed[table.command][table.number - 1]
-        lines[table.head] = lines[table.head].replace(table.date, today, 1)
+        lines[table.head] = f"{cpu}, {today}{lines[table.head].removeprefix(f'{table.cpu}, {table.date}')}"
     page.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -72,6 +72,7 @@ def orders(model: str, questions: Path) -> None:
     spread = np.mean([row.std() for row in exact])
     print(f"{len(asked)} questions, standard deviation of a question's scores {spread:.2f}")
     print("| | nDCG@10 | Kendall's tau | same first | same ten | same order of ten | largest difference |")
+    print("|" + " --- |" * 7)
     for name in WAYS:
         rows = scores[name]
         pairs = list(zip(exact, rows, strict=True))

@@ -32,6 +32,8 @@ from search import Searcher
 DIMENSIONS = 384
 QUESTIONS = 200
 CACHE = Path(tempfile.gettempdir()) / "likewise-scale"
+ROWS: dict[str, list[str]] = {}
+"""What was measured, for each number of passages."""
 FILTERS = {
     "50 %": ("half = 1", lambda i: i % 2 == 1),
     "10 %": ("tenth = 1", lambda i: i % 10 == 1),
@@ -215,13 +217,17 @@ def _memory() -> int:
 
 
 def _row(what: str, value: str) -> None:
-    print(f"| {what} | {value} |", flush=True)
+    ROWS.setdefault(what, []).append(value)
+    print(f"{what}: {value}", file=sys.stderr, flush=True)
 
 
 def main() -> int:
-    print(machine())
-    for count in [int(given) for given in sys.argv[1:]] or [100_000, 1_000_000]:
+    counts = [int(given) for given in sys.argv[1:]] or [100_000, 1_000_000]
+    for count in counts:
         measure(count)
+    print(f"{machine()}\n\n| | {' | '.join(f'{count:,}' for count in counts)} |\n|{' --- |' * (len(counts) + 1)}")
+    for what, values in ROWS.items():
+        print(f"| {what} | {' | '.join(values)} |")
     return 0
 
 

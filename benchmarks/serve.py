@@ -8,10 +8,9 @@
     python -m benchmarks.serve --passages N ...     with N passages mixed from the collections instead of SciFact
 
 SciFact's documents and questions under $LIKEWISE_EVAL_DATA/data, ten hits each. The clients are one process on the same
-cores: each sends its next question when the last one is answered. CPU is the time of all processes of the service; the
-time of the clients has a column of its own. Other programs on the machine change CPU less than they change the rates.
-Medians of rounds; in each round everything is measured once. Answers that are not 200 are counted. The index is kept in
-the temporary folder.
+cores: each sends its next question when the last one is answered. CPU is the time of all processes of the service;
+other programs on the machine change it less than the rates. Medians of rounds; in each round everything is measured
+once. Answers that are not 200 are counted on standard error. The index is kept in the temporary folder.
 """
 
 from __future__ import annotations
@@ -153,11 +152,10 @@ def posts(path: str, bodies: list[bytes]) -> list[bytes]:
 
 @dataclass(frozen=True)
 class Load:
-    """What clients have measured: seconds of each answer, failures, and their own CPU in seconds."""
+    """What clients have measured: seconds of each answer, and failures."""
 
     latencies: list[float]
     failed: int
-    cpu_s: float
 
 
 def load(port: int, requests: list[bytes], clients: int, seconds: float) -> Load:
@@ -174,7 +172,7 @@ async def _ask_for(port: int, requests: list[bytes], clients: int, seconds: floa
     latencies: list[float] = []
     failed = 0
     order = itertools.cycle(requests)
-    started, end = time.process_time(), time.perf_counter() + seconds
+    end = time.perf_counter() + seconds
 
     async def client() -> None:
         nonlocal failed
@@ -192,7 +190,7 @@ async def _ask_for(port: int, requests: list[bytes], clients: int, seconds: floa
         writer.close()
 
     await asyncio.gather(*(client() for _ in range(clients)))
-    return Load(latencies, failed, time.process_time() - started)
+    return Load(latencies, failed)
 
 
 def searches(mode: str, **members: Any) -> list[bytes]:
@@ -209,7 +207,6 @@ class Measured:
     p50_ms: float
     p99_ms: float
     cpu_ms: float
-    client_ms: float
     failed: int
 
 
@@ -219,7 +216,7 @@ def ask(service: Service, mode: str, clients: int) -> Measured:
     done = load(service.port, searches(mode), clients, ROUND_S)
     cpu, count = service.cpu_s() - before, len(done.latencies)
     p50, p99 = np.percentile(done.latencies, [50, 99]) * 1000
-    return Measured(count / ROUND_S, p50, p99, cpu / count * 1e3, done.cpu_s / count * 1e3, done.failed)
+    return Measured(count / ROUND_S, p50, p99, cpu / count * 1e3, done.failed)
 
 
 def ask_in_process(searcher: Searcher, mode: Mode) -> Measured:
@@ -233,7 +230,7 @@ def ask_in_process(searcher: Searcher, mode: Mode) -> Measured:
         latencies.append(time.perf_counter() - begun)
     p50, p99 = np.percentile(latencies, [50, 99]) * 1000
     cpu_ms = (time.process_time() - started) / len(latencies) * 1e3
-    return Measured(len(latencies) / ROUND_S, p50, p99, cpu_ms, 0.0, 0)
+    return Measured(len(latencies) / ROUND_S, p50, p99, cpu_ms, 0)
 
 
 def in_turns(rows: dict[str, Callable[[], Measured]], first: str) -> None:
@@ -241,24 +238,18 @@ def in_turns(rows: dict[str, Callable[[], Measured]], first: str) -> None:
     rounds = [{name: measure() for name, measure in rows.items()} for _ in range(ROUNDS + 1)][1:]
     for name in rows:
         own = [measured[name] for measured in rounds]
-        against = median(measured[name].rate / measured[first].rate for measured in rounds)
         times = median(measured[name].cpu_ms / measured[first].cpu_ms for measured in rounds)
-        rate, p50, p99, cpu, client = (
-            median(getattr(one, member) for one in own)
-            for member in ("rate", "p50_ms", "p99_ms", "cpu_ms", "client_ms")
+        rate, p50, p99, cpu = (
+            median(getattr(one, member) for one in own) for member in ("rate", "p50_ms", "p99_ms", "cpu_ms")
         )
-        failed = sum(one.failed for one in own)
-        print(
-            f"| {name} | {rate:.0f} | {against:.2f} | {p50:.1f} | {p99:.1f} | {cpu:.2f} | {times:.2f} | {client:.2f} "
-            f"| {failed} |",
-            flush=True,
-        )
+        print(f"| {name} | {rate:.0f} | {p50:.1f} | {p99:.1f} | {cpu:.2f} | {times:.2f} |", flush=True)
+        if failed := sum(one.failed for one in own):
+            print(f"{name}: {failed} requests failed", file=sys.stderr)
 
 
 def table(folder: Path, trees: dict[str, Path], options: Sequence[str]) -> None:
     """Print a row for one thread in process, and for each service and number of clients."""
-    print("| | per second | of in process | p50 ms | p99 ms | CPU ms | times in process | of the client | failed |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    print("| | per second | p50 ms | p99 ms | CPU ms | times in process |\n| --- | --- | --- | --- | --- | --- |")
     with Searcher(folder) as searcher, ExitStack() as stack:
         services = {name: stack.enter_context(serving(folder, *options, tree=tree)) for name, tree in trees.items()}
         for mode in MODES:
