@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from drawn_parts import PARTS
 from engine.stores.reference import ReferenceEngine
-from hardware import hide_gpus, share_out
+from hardware import hide_gpus, keep_folders_in_memory, share_out
 from said import Said
 from word_encoder import WordEncoder
 
@@ -45,6 +45,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 hide_gpus()
+keep_folders_in_memory()
 
 
 @pytest.hookimpl(optionalhook=True)

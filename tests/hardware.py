@@ -55,6 +55,30 @@ def hide_gpus() -> None:
     os.environ["CUDA_VISIBLE_DEVICES"] = os.environ["HIP_VISIBLE_DEVICES"] = ""
 
 
+_MEMORY_FOLDER = Path("/dev/shm")
+_MEMORY = 16 * 2**30
+"""Bytes. A machine with less memory keeps the folders of tests on its disk."""
+_FOLDERS_MEMORY = 4 * 2**30
+"""Bytes that must be free in memory for the folders of tests, which have 1 GB at most."""
+
+
+def keep_folders_in_memory() -> None:
+    """Let pytest make its temporary folders in memory if there is room: every new index waits for a disk several times.
+
+    `PYTEST_DEBUG_TEMPROOT` and `--basetemp` choose another place.
+    """
+    if not os.access(_MEMORY_FOLDER, os.W_OK) or _total_memory() < _MEMORY:
+        return
+    status = os.statvfs(_MEMORY_FOLDER)
+    runs_programs = not status.f_flag & os.ST_NOEXEC  # some tests write a program and run it
+    if runs_programs and status.f_bavail * status.f_frsize >= _FOLDERS_MEMORY:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY_FOLDER))
+
+
+def _total_memory() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
 _MOST_WORKERS = 8
 _WORKER_MEMORY = 2 * 2**30
 """Bytes. A worker that has run the tests of encoders holds 1.3 GB: torch, transformers, and models."""
@@ -68,8 +92,7 @@ def share_out() -> int:
     them would wait for each other.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    workers = min(cores + cores // 2, _MOST_WORKERS, memory // _WORKER_MEMORY)
+    workers = min(cores + cores // 2, _MOST_WORKERS, _total_memory() // _WORKER_MEMORY)
     if workers < 2:
         return 0
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"):

@@ -33,6 +33,6 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def temporary_indexes_in_memory(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Outside suites make an index per test: without a disk to wait for they take a quarter of the time."""
-    tmp_path_factory.getbasetemp()  # chosen at its first use: that of all other tests stays on the disk
+    tmp_path_factory.getbasetemp()  # chosen at its first use: tests/hardware.py says where
     if os.access("/dev/shm", os.W_OK) and Path("/dev/shm").is_dir():
         monkeypatch.setattr(tempfile, "tempdir", "/dev/shm")
