@@ -10,10 +10,9 @@ import sys
 from base64 import b64decode
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import openai
 import pytest
 from chromium import serving_here
 from hypothesis import HealthCheck, given, settings
@@ -22,10 +21,15 @@ from starlette.testclient import TestClient
 from indexer.encoders.tokens.tokenizer import Tokenizer
 from search import Searcher
 
+if TYPE_CHECKING:
+    import openai  # which every process of the tests would wait for
+
 
 @pytest.fixture
 def official(client: TestClient) -> openai.OpenAI:
     """OpenAI's client, which sends through the application instead of a network."""
+    import openai
+
     return openai.OpenAI(api_key="none", base_url="http://127.0.0.1/v1", http_client=client, max_retries=0)
 
 
@@ -53,11 +57,15 @@ def test_the_official_client_lists_the_indexes_that_have_a_model(
     open_client: Callable[..., TestClient], papers: Path, own_vectors: Path
 ) -> None:
     through = open_client({"vectors": own_vectors, "papers": papers})
+    import openai
+
     client = openai.OpenAI(api_key="none", base_url="http://127.0.0.1/v1", http_client=through, max_retries=0)
     assert [(model.id, model.object) for model in client.models.list()] == [("papers", "model")]
 
 
 def test_the_official_client_understands_errors(official: openai.OpenAI) -> None:
+    import openai
+
     with pytest.raises(openai.NotFoundError, match="no index 'gpt' is served here") as missing:
         official.embeddings.create(model="gpt", input="a")
     assert missing.value.code == "unknown_index"
