@@ -40,7 +40,7 @@ def test_defaults_and_ranges_are_told_apart() -> None:
     for row in (
         "| `--recall R` | Share of the ten nearest passages that an approximate segment must find. (0<x<=1) | 0.98 |",
         "| `--max-file-mb MB` | Skip files and records that are larger. (x>=0.001) | 64 |",
-        "| `--id-field F` | Field of a record with its uri. Then a uri is one document in all files. | _id, id, uri, doc_id |",
+        "| `--text-field F` | Field of a record with its text. | text, body, content, abstract |",
         "| `--format F` | Form of the vectors, npy or jsonl. | by the ending of the file |",
         "| `--queries FILE` | Questions: JSON lines with _id and text. | required |",
         "| `--recipe R` | Recipe to compare, as described above. Repeatable. | required |",

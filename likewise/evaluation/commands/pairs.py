@@ -33,13 +33,8 @@ _EXISTING = _FileOrIndex(exists=True)
 
 @click.command(cls=HelpfulCommand)
 @click.argument("source", metavar="FILE|INDEX", required=False, envvar="LIKEWISE_INDEX", type=_EXISTING)
-@click.option(
-    "--index",
-    "index",
-    metavar="PATH",
-    type=_EXISTING,
-    help="The index, in place of the INDEX argument or LIKEWISE_INDEX.",
-)
+@click.option("--index", "index", metavar="PATH", type=_EXISTING,
+              help="The index, in place of the INDEX argument or LIKEWISE_INDEX.")  # fmt: skip
 @click.option(
     "-n", "count", default=20, show_default=True, type=click.IntRange(1), metavar="N", help="How many pairs to print."
 )

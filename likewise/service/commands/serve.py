@@ -38,21 +38,11 @@ kill -9."""
 @click.command(cls=HelpfulCommand)
 @click.argument("indexes", metavar="[NAME=]INDEX...", nargs=-1)
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="HOST", help="Address to listen on.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8765,
-    show_default=True,
-    metavar="N",
-    help="Port to listen on; 0 takes a free one.",
-)
+@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, metavar="N",
+              help="Port to listen on; 0 takes a free one.")  # fmt: skip
 @click.option("--writable", is_flag=True, help="Let clients add and remove documents. A new INDEX is made.")
-@click.option(
-    "--token-file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Clients must send the token in this file, or in LIKEWISE_TOKEN.",
-)
+@click.option("--token-file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
+              help="Clients must send the token in this file, or in LIKEWISE_TOKEN.")  # fmt: skip
 @click.option(
     "--workers",
     type=click.IntRange(1, 64),
@@ -61,38 +51,19 @@ kill -9."""
     help="How many processes answer.",
 )
 @click.option("--rerank", metavar="MODEL", help="Answer /v1/rerank and /v2/rerank with this cross-encoder.")
-@click.option(
-    "--watch",
-    "watched",
-    multiple=True,
-    metavar="SOURCE",
-    help="Keep INDEX up to date with this SOURCE, as likewise watch does. Repeatable.",
-)
+@click.option("--watch", "watched", multiple=True, metavar="SOURCE",
+              help="Keep INDEX up to date with this SOURCE, as likewise watch does. Repeatable.")  # fmt: skip
 @click.option("--allowed-host", "allowed_hosts", multiple=True, metavar="NAME",
               help="Name of this host in the addresses that clients use. Repeatable.")  # fmt: skip
-@click.option(
-    "--cors-origin",
-    "cors_origins",
-    multiple=True,
-    metavar="ORIGIN",
-    help="Website whose scripts may ask, such as https://example.org. Repeatable.",
-)
+@click.option("--cors-origin", "cors_origins", multiple=True, metavar="ORIGIN",
+              help="Website whose scripts may ask, such as https://example.org. Repeatable.")  # fmt: skip
 @click.option("--access-log/--no-access-log", default=True, help="Write a line of JSON per request to standard output.")
 @click.option("--log-queries", is_flag=True, help="Also write the text of questions to the log.")
-@click.option(
-    "--drain",
-    type=click.IntRange(0, 3600),
-    default=0,
-    show_default=True,
-    metavar="SECONDS",
-    help="After the signal to end, still answer for this time. /readyz then refuses.",
-)
+@click.option("--drain", type=click.IntRange(0, 3600), default=0, show_default=True, metavar="SECONDS",
+              help="After the signal to end, still answer for this time. /readyz then refuses.")  # fmt: skip
 @click.option("--open-readyz", is_flag=True, help="Answer /readyz without the token.")
-@click.option(
-    "--originals",
-    is_flag=True,
-    help="Give clients the files that documents were read from, and pictures of their pages.",
-)
+@click.option("--originals", is_flag=True,
+              help="Give clients the files that documents were read from, and pictures of their pages.")  # fmt: skip
 def serve(
     indexes: tuple[str, ...],
     host: str,

@@ -53,10 +53,7 @@ where_option = click.option(
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 like_option = click.option(
-    "--like",
-    multiple=True,
-    metavar="URI",
-    help="Also rank by nearness to this document. The hits leave it out. Repeatable.",
+    "--like", multiple=True, metavar="URI", help="Also rank by nearness to this document (itself no hit). Repeatable."
 )
 fold_option = click.option(
     "--fold/--no-fold",
@@ -96,9 +93,7 @@ prune_option = click.option("--prune", is_flag=True, help="Remove documents that
 prune_yes_option = click.option("--yes", is_flag=True, help="Allow --prune to remove more than half of the index.")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Print what --prune would remove, and write nothing.")
 no_ignore_option = click.option(
-    "--no-ignore",
-    is_flag=True,
-    help="Also read what .gitignore, .likewiseignore and the default list leave out of folders.",
+    "--no-ignore", is_flag=True, help="Also read what .gitignore, .likewiseignore and the default list leave out."
 )
 rehash_option = rare("--rehash", is_flag=True, help="Read every file, even if its size and time have not changed.")
 no_cache_option = rare("--no-cache", is_flag=True, help="Embed without the cache of vectors (likewise cache).")
@@ -114,9 +109,7 @@ shards_option = rare(
     metavar="N",
     help="Shards of a new index in a database with Citus; 0: plain tables.  [default: one for each node]",
 )
-device_option = rare(
-    "--device", default="auto", show_default=True, metavar="D", help="Device of the model: cpu, cuda, mps, ..."
-)
+device_option = rare("--device", default="auto", show_default=True, metavar="D", help="Device: cpu, cuda, mps, ...")
 trust_option = rare(
     "--trust-remote-code", is_flag=True, help="Run Python code that comes with the model. Only if you trust its author."
 )

@@ -121,7 +121,7 @@ def _processor() -> Iterator[Finding]:
         yield Finding("precision", f"torch cannot be used: {error}", problem=True, advice="pip install torch")
         return
     cpu = "multiplies it in hardware" if dtype == "bfloat16" else "has neither AMX nor AVX512-BF16"
-    why = f"this CPU {cpu}" if device == "cpu" else "the device of torch that is there"
+    why = f"this CPU {cpu}" if device == "cpu" else "the device that torch finds"
     yield Finding("precision", f"{dtype} on {device}: {why}")
     try:
         choice = None if (speed := doors.find("parts", "speed")) is None else speed.choose_runtime("auto", device)
@@ -228,7 +228,7 @@ def _index(address: str) -> Iterator[Finding]:
         f"{count_of(state.documents, 'document')}, {count_of(state.passages, 'passage')}, {state.bytes / 2**20:,.1f} MB"
     )
     yield Finding("index", f"{shown(address)}: {size}, format {state.format_version}")
-    yield Finding("index", f"checksums were not compared: likewise check {quoted(address)} does")
+    yield Finding("index", f"likewise check {quoted(address)} compares its checksums too")
     for note in notes:
         yield Finding("index", in_shell(note), problem=True, advice=f"likewise check {quoted(address)} --repair")
     for note in leftovers:

@@ -27,14 +27,9 @@ if TYPE_CHECKING:
     metavar="NAME|PATH",
     help="Tokenizer that cuts passages for an endpoint.  [default: passages are cut by characters]",
 )
-@options.rare(
-    "--input-type",
-    is_flag=True,
-    help="Send input_type to the endpoint of a new index: query or document.",
-)
-@options.rare(
-    "--pooling", metavar="P", help="How to pool hidden states into a vector: cls, mean, max, last, pooler, ..."
-)
+@options.rare("--input-type", is_flag=True,
+              help="Send input_type to the endpoint of a new index: query or document.")  # fmt: skip
+@options.rare("--pooling", metavar="P", help="How to pool hidden states into a vector: cls, mean, max, last, ...")
 @options.rare("--layers", metavar="L", help="Which hidden layers to pool, such as -2 or -4..-1.")
 @options.rare("--combine", metavar="C", help="How to combine several layers: mean, sum or concat.")
 @click.option(
@@ -61,14 +56,8 @@ if TYPE_CHECKING:
 @options.no_ignore_option
 @options.rehash_option
 @click.option("--rebuild", is_flag=True, help="Embed all documents again, with other settings or another model.")
-@click.option(
-    "--max-file-mb",
-    type=click.FloatRange(min=0.001),
-    metavar="MB",
-    default=64,
-    show_default=True,
-    help="Skip files and records that are larger.",
-)
+@click.option("--max-file-mb", type=click.FloatRange(min=0.001), metavar="MB", default=64, show_default=True,
+              help="Skip files and records that are larger.")  # fmt: skip
 @click.option(
     "--id-field",
     metavar="F",
@@ -165,7 +154,7 @@ def index_command(
     vector_options = VectorOptions(model=model, language=language, chooses_again=chooses_again, **vectors)
     _refuse_together(vector_options, rebuild, stream)
     if prune and set(sources) == {STDIN}:
-        warn("--prune does nothing with standard input, which is not a whole collection")
+        warn("--prune does nothing with standard input, because it is not a whole collection")
     resources = resources_of(workers, worker_resources)
     run_options = RunOptions(
         prune, yes, rebuild, no_wait, stream, as_json, recall, no_cache, shards, workers, resources, dry_run

@@ -21,12 +21,8 @@ if TYPE_CHECKING:
 @click.command(cls=IndexCommand)
 @click.argument("uri", shell_complete=complete_path)
 @click.option("--page", type=click.IntRange(1), metavar="N", help="Draw page N of a PDF into the file of --png.")
-@click.option(
-    "--png", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="The picture of --page to write."
-)
-@click.option(
-    "--mark", metavar="QUESTION", help="In the picture, mark the passage and the sentence nearest to QUESTION."
-)
+@click.option("--png", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="The picture to write.")
+@click.option("--mark", metavar="QUESTION", help="Mark the passage and the sentence that are nearest to this question.")
 @json_option
 def show(path: str, uri: str, page: int | None, png: Path | None, mark: str | None, as_json: bool) -> None:
     """Print the document URI of INDEX as it is stored, or draw a page of its PDF.

@@ -84,7 +84,7 @@ def update(
             known = {source.argument for source in recorded}
             if unknown := [name for name, argument in names.items() if argument not in known]:
                 raise BadInput(
-                    f"{', '.join(unknown)}: not a recorded SOURCE; likewise status {quoted(path)} names them"
+                    f"{', '.join(unknown)}: not a recorded SOURCE: name one of {', '.join(map(shown, sorted(known)))}"
                 )
             recorded = tuple(source for source in recorded if source.argument not in names.values())
             with store.writer(wait=not no_wait) as writer:

@@ -45,11 +45,7 @@ class _Duration(click.ParamType[float]):
 )
 @click.option("--keep", is_flag=True, help="Keep documents that are no longer in their SOURCE.")
 @click.option("--prune", is_flag=True, hidden=True, help="Do what is done without --keep.")
-@click.option(
-    "--yes",
-    is_flag=True,
-    help="Allow a scan to remove more than half of the documents. Without it, such a scan removes none.",
-)
+@click.option("--yes", is_flag=True, help="Allow a scan to remove more than half of the documents.")
 @click.option("--model", metavar="NAME|PATH", help="Model of a new index.  [default: auto]")
 @click.option("--language", metavar="L", help="Language of the words of a new index.  [default: auto]")
 @options.glob_option
@@ -73,8 +69,9 @@ def watch(
     """Keep INDEX up to date with its sources until Ctrl-C: scan them now, after each change, and every ten minutes.
 
     The file system reports changes. On network mounts it does not, and the next scan on the timer finds them. Documents
-    that are no longer in their SOURCE are removed, unless the SOURCE is empty or missing. Without SOURCE, the recorded
-    sources are watched, as likewise update reads them.
+    that are no longer in their SOURCE are removed, unless the SOURCE is empty or missing. A scan that would remove more
+    than half of the documents removes none without --yes. Without SOURCE, the recorded sources are watched, as likewise
+    update reads them.
 
     \b
     likewise watch papers.index
