@@ -61,7 +61,7 @@ def _in_any_thread(work: Work, _: str | None) -> Awaitable[dict[str, Any]]:
 
 IndexName = Annotated[str | None, Field(description="Name of an index. Without it, search asks all.")]
 DocumentIndexName = Annotated[
-    str | None, Field(description="Name of the index; may be left out where only one has the uri.")
+    str | None, Field(description="Name of the index; may be left out if only one has the uri.")
 ]
 HitCount = Annotated[
     int, Field(strict=True, ge=1, le=MAX_HITS, description="How many hits in all; they come in pages.")
@@ -76,10 +76,10 @@ Literally = Annotated[
     ),
 ]
 Cursor = Annotated[
-    str | None, Field(description="From an answer that said how many more there are; repeat the other arguments.")
+    str | None, Field(description="The cursor of an answer that has more hits or text. Repeat the other arguments.")
 ]
 Examples = Annotated[
-    list[str] | None, Field(max_length=100, description="Uris of documents that hits shall be like, or unlike.")
+    list[str] | None, Field(max_length=100, description="Uris of documents that hits should be like, or unlike.")
 ]
 Fold = Annotated[
     bool,

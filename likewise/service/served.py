@@ -267,7 +267,9 @@ class ServedTogether:
 def _answer(answer: Callable[[Query], Hits], query: Query, name: str) -> Hits:
     """Return the hits of a question, of one leg of hybrid mode if the other leg fails."""
     if query.fold and query.k > MAX_FOLDED_HITS:
-        raise errors.BadInput(f"fold compares hits with each other: ask for k = {MAX_FOLDED_HITS} at most, or unfolded")
+        raise errors.BadInput(
+            f"fold compares hits with each other: ask for {MAX_FOLDED_HITS} hits at most, or unfolded"
+        )
     by_either = query.mode == "hybrid" and query.min_score is None and not query.examples and query.row is None
     try:
         return answer(query)
@@ -348,7 +350,7 @@ class ServedIndexes(Mapping[str, ServedIndex]):
         having = [served for served in self.values() if uri in served.searcher]
         if len(having) > 1:
             names = ", ".join(served.name for served in having)
-            raise errors.BadInput(f"several indexes have a document with this uri: name one as index: {names}")
+            raise errors.BadInput(f"several indexes have a document with this uri: name one of them as index ({names})")
         if not having:
             raise unknown_uri(", ".join(self), uri)
         return having[0]

@@ -27,7 +27,7 @@ class IndexAnswer(_Answer):
     name: str
     documents: int
     passages: int
-    model: str | None = Field(description="null where the index holds vectors of its owner's own.")
+    model: str | None = Field(description="null if the index holds vectors of its owner's own.")
     dimensions: int
     fields: dict[str, list[Literal["boolean", "number", "text", "date"]]] = Field(
         description="The types of each metadata field, to filter by; of more than 200 fields the commonest."

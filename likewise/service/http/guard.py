@@ -176,7 +176,7 @@ class Guard:
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not self._rules.accepts_host(hosts[0]):
-            raise Problem(421, "wrong-host", "this service does not answer for the host of this request")
+            raise Problem(421, "wrong-host", "the service does not answer to this host name: its operator can allow it")
         if len(scope["headers"]) > limits.MAX_HEADERS:
             raise Problem(431, "too-many-headers", f"a request has {limits.MAX_HEADERS} headers at most")
         if "transfer-encoding" in headers and "content-length" in headers:

@@ -41,7 +41,7 @@ _NAME = _parameter("name", "Name of an index.", "path", required=True)
 URI = _parameter("uri", "Uri of a document.", required=True, minLength=1)
 FIELD = _parameter("field", "A metadata field.", required=True, minLength=1)
 WHERE = _parameter("where", "A filter as text, as in a search.", minLength=1)
-CURSOR = _parameter("cursor", "From the page before; without it, the first page.", minLength=1)
+CURSOR = _parameter("cursor", "The cursor of the page before. Without it, the first page is returned.", minLength=1)
 PAGE = _parameter("page", "Draw this page.", type="integer", minimum=1)
 _MARK = {"type": "string", "pattern": "^\\d{1,12}-\\d{1,12}$"}
 MARKS = _parameter(

@@ -79,7 +79,8 @@ class WithArea(_Body):
     """A request that may be limited to an area of the map."""
 
     area: Area | None = Field(
-        None, description="Corners [x, y] of a polygon on the map: no others are counted, listed or ranked."
+        None,
+        description="Corners [x, y] of a polygon on the map. Only documents in it are counted, listed or ranked.",
     )
 
 
@@ -103,8 +104,8 @@ class _RankingRequest(_Body):
     min_score: FiniteFloat | None = Field(None, description="Leave out hits with a lower score.")
     fields: Annotated[list[Literal[ASKED_MEMBERS]], Field(min_length=1)] | None = Field(  # type: ignore[valid-type]
         None,
-        description="The members of each hit to return; all without it, but shown: the ranges [start, end] of text "
-        "that do not say again what title, heading and metadata say.",
+        description="The members of each hit to return. Without it, all but shown are returned. shown has the ranges "
+        "[start, end] of text that do not repeat title, heading and metadata.",
     )
     why: bool = Field(True, description="Return the reasons for each score. Marking words takes time.")
 
@@ -166,15 +167,15 @@ class QuestionRequest(_RankingRequest):
     )
     explain: bool = Field(False, description="Find the sentence of each hit that is nearest to the question.")
     like: Annotated[list[Uri], Field(max_length=limits.MAX_EXAMPLES)] = Field(
-        [], description="Documents that hits shall be like, and that are left out of them; query may be left out then."
+        [], description="Documents that hits should be like. They are no hits themselves. query may then be left out."
     )
     unlike: Annotated[list[Uri], Field(max_length=limits.MAX_EXAMPLES)] = Field(
-        [], description="Documents that hits shall be unlike."
+        [], description="Documents that hits should be unlike."
     )
     fold: bool = Field(
         False,
         description="Return one hit for each family of hits whose passages have nearly the same text. Its members "
-        f"family and family_size tell of the others. k is at most {MAX_FOLDED_HITS} with it.",
+        f"family and family_size name and count the others. k is then at most {MAX_FOLDED_HITS}.",
     )
     newer: Annotated[str, Field(max_length=1000)] | None = Field(
         None,
@@ -206,7 +207,7 @@ class SearchIndexesRequest(QuestionRequest):
     model_config = _examples({"indexes": ["papers", "notes"], "query": "how do vaccines work", "k": 3})
 
     indexes: Annotated[list[str], Field(min_length=1, max_length=1000)] | None = Field(
-        None, description="The names of the indexes; all that are served without it."
+        None, description="The names of the indexes. Without it, all indexes are asked."
     )
 
 

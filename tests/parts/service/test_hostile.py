@@ -175,7 +175,7 @@ def test_ten_thousand_values_are_one_condition(shared: TestClient) -> None:
         (b'{"query": "a", "k": 1001}', "less than or equal to 1000"),
         (b'{"query": "a", "k": 0}', "greater than or equal to 1"),
         (b'{"query": "a", "k": 101, "explain": true}', "100 hits at most"),
-        (b'{"query": "a", "k": 201, "fold": true}', "ask for k = 200 at most, or unfolded"),
+        (b'{"query": "a", "k": 201, "fold": true}', "ask for 200 hits at most, or unfolded"),
         (b'{"query": "a", "k": "3"}', "valid integer"),
         (b'{"query": "a", "k": 1.5}', "integer"),
         (b'{"query": "a", "wehre": "x = 1"}', "wehre: there is no member of this name; near: where"),

@@ -141,7 +141,7 @@ def test_mcp_asks_all_and_takes_a_document_where_it_is(folders: dict[str, Path])
     assert lines["kitchen", "cheese"] == lines["sky", "moon"] == 2
     assert all("index" not in hit for hit in answers["one"]["hits"])
     assert answers["read"]["text"] == "Cheese is made of milk."
-    assert "several indexes have a document with this uri: name one as index: sky, kitchen" in answers["twice"]
+    assert "several indexes have a document with this uri: name one of them as index (sky, kitchen)" in answers["twice"]
     assert answers["named"]["text"] == "The moon and bread."
     assert [hit["uri"] for hit in answers["like"]["hits"]] == ["both"]
     assert "no document has this uri" in answers["unknown"]

@@ -115,7 +115,7 @@ export class Filters {
     byId("found-fields").replaceChildren(...found.slice(0, FOUND_FIELDS).map((name) => element("li", {},
       button(name, () => this.#add(name).catch(this.actions.trouble), { className: "plain", dir: "auto" }))));
     byId("no-field").textContent = found.length > FOUND_FIELDS ? `and ${found.length - FOUND_FIELDS} more`
-      : found.length ? "" : "No other field is of this name.";
+      : found.length ? "" : "No other field has this name.";
   }
 
   async #add(name) {
