@@ -187,7 +187,7 @@ def with_embedded(
     """
     listed = _distinct(documents)
     if not isinstance(embedded, Sequence) or len(embedded) != len(listed):
-        raise BadInput(f"embedded must have one item per document, which are {len(listed)}")
+        raise BadInput(f"embedded must have one item per document, {len(listed)} in all")
     return [
         (document, require_embedded(document, item, recipe, dimensions))
         for document, item in zip(listed, embedded, strict=True)

@@ -67,11 +67,11 @@ def _with_the_rest(store: Store, report: CheckReport, compile_again: Callable[[]
     if problem is None:
         return report
     if compile_again is not None and doors.find("parts", "speed") is None:
-        problem = f"{problem}, which needs a part of likewise that is not installed (speed): {to_install()}"
+        problem = f"{problem}: this needs a part of likewise that is not installed (speed): {to_install()}"
     elif compile_again is not None:
         try:
             compile_again()
             return replace(report, notes=("compiled the encoder again", *report.notes))
         except ModelError as error:
-            problem = f"{problem}, which failed: {error}"
+            problem = f"{problem}: this failed: {error}"
     return replace(report, problems=(*report.problems, problem))

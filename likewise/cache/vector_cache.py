@@ -193,7 +193,7 @@ class VectorCache:
         self._is_full = code == sqlite3.SQLITE_FULL or getattr(error, "errno", 0) == errno.ENOSPC
         self.problems.append(
             Message(
-                f"the cache of vectors {self.path} cannot be used ({error}), so that texts are embedded without it"
+                f"the cache of vectors {self.path} cannot be used ({error}), and texts are embedded without it"
                 + (
                     f": look at the folder, its permissions and its free space, or set {VARIABLE}=off"
                     if refused

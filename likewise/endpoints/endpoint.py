@@ -204,7 +204,7 @@ class Endpoint:
             return json.loads(data)
         except (ValueError, RecursionError) as error:  # the second for brackets within brackets
             raise ModelError(
-                f"the endpoint {self.address.url} answers with something else than JSON, or with a part of it: check "
+                f"the endpoint {self.address.url} answers with something other than JSON, or with a part of it: check "
                 "the path, which often ends with /v1"
             ) from error
 

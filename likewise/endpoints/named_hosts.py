@@ -52,8 +52,9 @@ def require_named(address: EndpointAddress) -> None:
     if address.host not in named_hosts():
         raise ModelError(
             Message(
-                f"the model of this index is behind {address.host}, a host that you have not named on this machine, so "
-                "that nothing was sent to it: if you trust it with your texts, name it once as the model of an index",
+                f"the model of this index is behind {address.host}, and nothing was sent there, because you have not "
+                "named this host on this machine: if you trust it with your texts, name it once as the model of an "
+                "index",
                 f": likewise index INDEX SOURCE --model {address}",
             )
         )
@@ -70,8 +71,7 @@ def named_hosts() -> frozenset[str]:
         return frozenset()
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(
-            f"{path}, which lists the hosts that you have named, cannot be read ({error}): delete it and name them "
-            "again"
+            f"{path}: the list of the hosts that you have named cannot be read ({error}): delete it and name them again"
         ) from error
     return frozenset(hosts)
 

@@ -247,7 +247,7 @@ class Pool:
                 for document, item in zip(documents, embedded, strict=True)
             ]
         except (BadInput, ValueError, TypeError, KeyError) as error:
-            raise WorkerLost(f"it answers with something else than vectors of this model: {error}") from error
+            raise WorkerLost(f"it answers with something other than vectors of this model: {error}") from error
         for note in notes:
             self._note(note)
         return embedded

@@ -28,8 +28,8 @@ def model_notes(recipe: Recipe, passage_tokens: int) -> list[str]:
         normalized = any(kind.endswith(".Normalize") for kind in module_types(folder))
         if similarity not in (None, "cosine") and not normalized:
             notes.append(
-                f"{recipe.model} was made for the similarity {similarity}: this index compares by cosine, which does "
-                "not depend on the length of vectors, so its ranking may differ"
+                f"{recipe.model} was made for the similarity {similarity}: this index compares by cosine and "
+                "ignores the length of vectors, so its ranking may differ"
             )
         sizes = read_json(folder / "config.json", {}).get("matryoshka_dimensions") or ()
         if sizes and recipe.dimensions not in sizes and recipe.dimensions < max(sizes):

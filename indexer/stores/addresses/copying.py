@@ -207,7 +207,7 @@ def _verified(source: Store, target: Store, copied: int, removed: int) -> Copied
         if one.hashes() != other.hashes() or one.passages != other.passages:
             raise IndexDamaged(
                 f"{target.address}: has {other.documents} documents and {other.passages} passages, and the original "
-                f"{one.documents} and {one.passages}, or others changed during the copy: run the same copy again"
+                f"has {one.documents} and {one.passages}, or some changed during the copy: run the same copy again"
             )
         return Copied(copied, removed, other.documents, other.passages, one.notes)
 

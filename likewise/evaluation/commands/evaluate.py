@@ -117,7 +117,7 @@ def _evaluate_other(index: Container[str], run: Run, qrels: Qrels, address: str)
     if len(report.empty) == len(report.per_query):
         raise BadInput("the run of --against answers none of the judged questions: give a run of these questions")
     if report.empty:
-        warn(f"the run of --against does not answer {count_of(len(report.empty), 'judged question')}: counted as 0")
+        warn(f"the run of --against does not answer {len(report.empty)} of the judged questions; they count as 0")
     return report
 
 
@@ -189,7 +189,7 @@ def _stored_uris(index: Container[str], names: Iterable[str], address: str) -> d
     if several:
         first = several[0]
         warn(
-            f"{count_of(len(several), 'judged document')} may be several files, such as {first!r}, which is taken as "
-            f"{stored[first]}: write absolute paths"
+            f"{count_of(len(several), 'judged document')} may be several files, such as {first!r} (taken as "
+            f"{stored[first]}): write absolute paths"
         )
     return stored

@@ -82,12 +82,12 @@ def stem_of(language: str) -> Callable[[str], Hashable]:
 
 def _describe_no_hits(hits: Hits) -> str:
     if hits.matched:
-        return "no hits: none reaches the minimum that was asked for (a cosine is at most 1)"
+        return "no hits: none reaches the minimum; lower --min-score (a cosine is at most 1)"
     if hits.mode == "words":
-        return "no hits: no document holds a word of the question, or the filter leaves none that does"
+        return "no hits: no document holds a word of the question and passes the filter"
     if not hits.query:
         return "nothing to rank: there is no other document, or none passes the filter"
-    return "nothing to rank: the index is empty, or no document passes the filter"
+    return "nothing to rank: the index is empty, or no document passes the filter and the conditions"
 
 
 def _lines(rank: int, hit: Hit, presentation: Presentation) -> Iterable[str]:

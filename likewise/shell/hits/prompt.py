@@ -128,7 +128,7 @@ class Prompt:
         settings = {"k": first - 1 + self._k, "mode": self._mode, "where": resolve_where(self._where)}
         hits = self._searcher.answer(self._ask(**{**settings, **(self._question or {})}))
         if 1 < first > len(hits):
-            say("these were all")
+            say("these were all hits")
             return
         self._hits = hits.hits
         self._show(replace(hits, hits=hits.hits[first - 1 :]), first)
@@ -137,7 +137,7 @@ class Prompt:
         if self._hits:
             self._show_from(len(self._hits) + 1)
         else:
-            say("no hits to go on from: ask a question")
+            say("there is no next page: ask a question")
 
     def _change_mode(self, _: str) -> None:
         from search.query.query import Mode

@@ -41,13 +41,13 @@ def rebuild_index(
         BadInput: the index holds the user's own vectors, which no model can make again.
     """
     if old.recipe is None:
-        raise BadInput(f"{old.address}: holds your own vectors; make a new index and add them again")
+        raise BadInput(f"{old.address}: holds your own vectors: make a new index, and add them again")
     engine = old.store.engine
     with old.exclusive():
         if any(map(engine.exists, SIDE_SLOTS)):
             raise BadInput(
-                f"{old.address}: vectors of another model stand beside it, which a rebuild would remove: remove them "
-                f"with likewise migrate {quote(old.address)} --drop, or change the model with likewise migrate"
+                f"{old.address}: has vectors of another model too, and a rebuild would remove them: remove them with "
+                f"likewise migrate {quote(old.address)} --drop, or change the model with likewise migrate"
             )
         settings, encoder = describe()
         successor = draft(engine, _carry_over(old.stored_settings(), settings))
@@ -105,8 +105,8 @@ def _commit(new: IndexCore, writer: Writer, pending: Pending, rows: dict[str, li
     if prepared.empty:
         notes = (
             *notes,
-            f"without a text that the new model can read, and left out: {count_of(len(prepared.empty), 'document')}, "
-            f"such as {prepared.empty[0]}",
+            f"left out, because the new model can read none of their text: "
+            f"{count_of(len(prepared.empty), 'document')}, such as {prepared.empty[0]}",
         )
     left_out = dict.fromkeys(prepared.empty, Code.UNREADABLE())
     carried = [

@@ -282,13 +282,13 @@ def advice(outcome: Outcome, address: str) -> Iterator[str]:
         yield f"{count_of(summary.duplicates, 'record')} left out, because a later record has the same id"
     if summary.nameless:
         yield (
-            f"{count_of(summary.nameless, 'record')} of standard input without an id: named by its line, so another "
-            "run will replace the document of the same line; give each record an id"
+            f"no id in {count_of(summary.nameless, 'record')} of standard input: each is named by its line, and the "
+            "next run replaces the document of the same line; give each record an id"
         )
     if summary.newly_failed:
         such = f"such as {shown(summary.example)}: " if summary.newly_failed > 1 else ""
         ledger = f"likewise info {quoted(address)} --ledger failed"
-        yield f"{number(summary.newly_failed)} failed, {such}{summary.reason}; {ledger} has all"
+        yield f"{number(summary.newly_failed)} failed, {such}{summary.reason}; {ledger} lists all"
     if known := summary.failed - summary.newly_failed:
         yield f"{number(known)} failed as before: likewise status {quoted(address)} says why"
     if summary.left_out:
@@ -300,9 +300,7 @@ def advice(outcome: Outcome, address: str) -> Iterator[str]:
         what = "not read whole" if summary.not_whole else "with a note"
         yield f"{files} {what}: likewise info {quoted(address)} --ledger noted"
     if summary.reread:
-        yield (
-            f"to read again: {count_of(summary.reread, 'file')} with documents that another file has lost: run again"
-        )
+        yield f"run again to read {count_of(summary.reread, 'file')} with documents that another file has lost"
     if lost_note := _note_of_lost(outcome):
         yield lost_note
     if lost.ignored:

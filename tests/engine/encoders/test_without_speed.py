@@ -178,4 +178,4 @@ def test_a_compiled_question_is_answered_and_a_damaged_one_is_reported(
     with Index.open(tmp_path / "x.index") as index:
         (problem,) = index.check(repair=True).problems
     assert "encoder.bin" in problem
-    assert "which needs a part of likewise that is not installed (speed): pip install likewise" in problem
+    assert "this needs a part of likewise that is not installed (speed): pip install likewise" in problem

@@ -107,7 +107,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_stored(tmp_path: Path, make
         add = index.add
         for embedded, error, message in (
             ([wrong], RecipeMismatch, "a: its vectors were made by another recipe"),
-            ([good, good], BadInput, "one item per document, which are 1"),
+            ([good, good], BadInput, "one item per document, 1 in all"),
             ([replace(good, vectors=good.vectors[:, :3])], BadInput, r"vectors have shape \(1, 3\)"),
             ([replace(good, vectors=good.vectors * np.nan)], BadInput, "a value that is not finite"),
             ([replace(good, spans=(replace(good.spans[0], end=99),))], BadInput, "within its 15 characters"),

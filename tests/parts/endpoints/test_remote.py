@@ -548,7 +548,7 @@ def test_an_index_of_somebody_else_sends_nothing(
     ):
         said = shell(*command)
         assert said.code == 2, (command, said)
-        assert "a host that you have not named on this machine" in said.err
+        assert "because you have not named this host on this machine" in said.err
     with pytest.raises(ModelError, match="name it once as the model of an index"):
         Index.open(tmp_path / "x.index", model=fake.address)
     with Index.open(tmp_path / "x.index") as index:

@@ -116,5 +116,5 @@ def test_a_judged_name_of_several_files_is_reported(
     write(tmp_path / "q.jsonl", lines({"_id": "q", "text": "bread"}))
     write(tmp_path / "r.tsv", "query-id\tcorpus-id\tscore\nq\ta.txt\t1\n")
     said = likewise("evaluate", tmp_path / "x.index", "--queries", tmp_path / "q.jsonl", "--qrels", tmp_path / "r.tsv")
-    named = f"1 judged document may be several files, such as 'a.txt', which is taken as {tmp_path / 'one' / 'a.txt'}"
+    named = f"1 judged document may be several files, such as 'a.txt' (taken as {tmp_path / 'one' / 'a.txt'})"
     assert named in said.succeeded().err

@@ -852,7 +852,7 @@ def test_a_rebuild_does_not_remove_what_is_kept(folder: Path, encoder: Any, make
 
     with IndexCore.open(folder) as main:
         built(main, make_encoder(**OTHER))
-        refused = pytest.raises(BadInput, match="stand beside it, which a rebuild would remove")
+        refused = pytest.raises(BadInput, match="has vectors of another model too, and a rebuild would remove them")
         with refused, rebuild_index(main, lambda: settings_of_new(encoder)):
             pass
 

@@ -94,6 +94,14 @@ ADVICE = {
             "search x.index 'frogs -moon' --literal",
         ),
     ),
+    "no hits: none reaches the minimum; lower --min-score (a cosine is at most 1)": (
+        Walk(
+            "search x.index frogs --min-score 2",
+            r"lower (--min-score)",
+            ("likewise search x.index frogs {0} 0",),
+            "search x.index frogs --min-score 0",
+        ),
+    ),
     "--index {}": (
         Walk(
             "search x.index y.index frogs",
@@ -195,9 +203,6 @@ ADVICE = {
             ("{0} more",),
             before=("index x.index more", delete("more")),
         ),
-    ),
-    "{}: not a recorded SOURCE; likewise status {} names them": (
-        Walk("update x.index --forget other", r"(likewise status x.index) names", ("{0}",), ""),
     ),
     "--prune{} removes {}": (
         Walk(
@@ -322,10 +327,10 @@ ADVICE = {
     " (--mode words)": (
         Walk("search v.index moon", "(--mode words)", ("likewise search v.index moon {0}",), "", before=(own_vectors,)),
     ),
-    "{}: was made with {} {} and not {}: leave {} out, or --rebuild": (
+    "{}: was made with {} {} and not {}: leave {} out, or add --rebuild": (
         Walk(
             "index x.index notes --max-tokens 16",
-            "or (--rebuild)",
+            "or add (--rebuild)",
             ("likewise index x.index notes --max-tokens 16 {0}",),
         ),
         Walk("index x.index notes --max-tokens 16", "leave --max-tokens out", ("likewise index x.index notes",), ""),

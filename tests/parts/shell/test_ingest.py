@@ -701,7 +701,7 @@ def test_a_document_that_stood_in_two_files_goes_with_the_last_of_them(
     likewise("index", folder, *BY_ID, tmp_path / "s")
     second.unlink()
     said = likewise("index", folder, *BY_ID, tmp_path / "s", "--prune")
-    assert "to read again: 1 file with documents that another file has lost: run again" in said.err
+    assert "run again to read 1 file with documents that another file has lost" in said.err
     first.unlink()
     assert likewise("index", folder, *BY_ID, tmp_path / "s", "--prune", "--rehash", "--json").json["pruned"] == 1
     assert uris(folder) == ["c0", "c1", "c2"]
@@ -934,7 +934,7 @@ def test_what_standard_input_brought_is_not_gone_when_it_brings_more(
     assert likewise("index", folder, "-", stdin=lines({"id": "b", "text": "one"})).succeeded().err == ""
     assert "gone" not in likewise("info", folder, "--ledger").out
     said = likewise("index", folder, "-", stdin=lines({"text": "three"}))
-    assert "1 record of standard input without an id" in said.err
+    assert "no id in 1 record of standard input" in said.err
 
 
 def test_nothing_to_read_is_an_error_and_makes_no_index(likewise: Callable[..., Any], tmp_path: Path) -> None:

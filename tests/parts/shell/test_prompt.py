@@ -143,7 +143,7 @@ def test_questions_pages_modes_filters_and_hits(terminal: Terminal, here: Path) 
     terminal.read("? ")
     terminal.ask("half typed", "half typed")  # earlier, Ctrl-C would discard the prompt itself
     terminal.read("? ", again=CTRL_C)  # Python notices it only if it waits for a key already
-    terminal.ask("half" + "\x08" * 4 + ":next\r", "no hits to go on from")
+    terminal.ask("half" + "\x08" * 4 + ":next\r", "there is no next page")
     assert terminal.end() == 0
     history = here / "STATE" / "likewise" / "history"
     assert history.stat().st_mode & 0o777 == 0o600

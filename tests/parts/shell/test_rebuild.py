@@ -94,7 +94,7 @@ def test_what_the_new_model_cannot_read_is_said(tmp_path: Path, folder: Path, en
         old.add([Document("blank", "")], vectors=np.ones((1, 64)))
         with rebuild_index(old._core, lambda: settings_of_new(encoder)) as (new, notes):
             assert len(Index(new)) == 40
-        assert list(notes) == ["without a text that the new model can read, and left out: 1 document, such as blank"]
+        assert list(notes) == ["left out, because the new model can read none of their text: 1 document, such as blank"]
     own = Index.create(tmp_path / "own.index", dimensions=2)
     refused = pytest.raises(BadInput, match="your own vectors")
     with own, refused, rebuild_index(own._core, lambda: settings_of_new(encoder)):

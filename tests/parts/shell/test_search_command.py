@@ -180,7 +180,7 @@ def test_a_question_that_is_not_utf_8_is_reported_and_the_others_are_answered(
 
 def test_no_hits_is_no_failure(likewise: Callable[..., Any], folder: Path) -> None:
     for arguments, says in (
-        (["--min-score", "80"], "none reaches the minimum"),
+        (["--min-score", "80"], "none reaches the minimum; lower --min-score"),
         (["--where", "n > 9999"], "no document passes"),
     ):
         said = likewise("search", folder, "moon", *arguments).succeeded()
@@ -418,7 +418,7 @@ def test_questions_of_standard_input_have_no_conditions(likewise: Callable[..., 
 
 def test_conditions_that_leave_nothing_are_named(likewise: Callable[..., Any], folder: Path) -> None:
     said = likewise("search", folder, '"the doughs" yeast').succeeded()
-    assert said.out == "nothing to rank: the index is empty, or no document passes the filter\n"
+    assert said.out == "nothing to rank: the index is empty, or no document passes the filter and the conditions\n"
     assert 'read as conditions: "the doughs"; --literal asks for the text as it stands' in said.err
 
 

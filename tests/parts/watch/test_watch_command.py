@@ -84,7 +84,7 @@ def test_failures_are_counted_when_they_change(
     said = likewise("watch", tmp_path / "x.index", folder).succeeded()
     warned = [line for line in said.err.splitlines() if "failed" in line]
     assert [line.split()[2] for line in warned] == ["7", "1"]
-    assert all("not valid JSON" in line and "--ledger failed has all" in line for line in warned)
+    assert all("not valid JSON" in line and "--ledger failed lists all" in line for line in warned)
     assert said.out.splitlines() == [
         f"{start}: 1 document in 1 passage" for start in ("1 indexed, 7 failed", "8 failed")
     ]
