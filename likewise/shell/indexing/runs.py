@@ -293,7 +293,8 @@ def advice(outcome: Outcome, address: str) -> Iterator[str]:
         yield f"{number(known)} failed as before: likewise status {quoted(address)} says why"
     if summary.left_out:
         such = "such as " if summary.skipped > len(summary.left_out) else ""
-        names = ", ".join(f"{shown(uri)} ({why.text().partition(': ')[0]})" for uri, why in summary.left_out)
+        reasons = ((shown(uri), replace(why, line=None).text().partition(": ")[0]) for uri, why in summary.left_out)
+        names = ", ".join(f"{name} ({reason})" for name, reason in reasons)
         yield f"skipped: {such}{names}; likewise info {quoted(address)} --ledger skipped says what to do"
     if summary.noted:
         files = count_of(summary.not_whole or summary.noted, "file")

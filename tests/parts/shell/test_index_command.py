@@ -45,6 +45,14 @@ def test_skipped_files_are_named_with_the_reason_once(likewise: Callable[..., An
     assert f"skipped: such as {notes}/e.png (an image); " in likewise("index", index, notes, "--json").err
 
 
+def test_a_skipped_record_is_named_with_the_reason_and_not_its_line(
+    likewise: Callable[..., Any], tmp_path: Path
+) -> None:
+    (tmp_path / "r.jsonl").write_text('{"id": "a", "text": "bread"}\n{"id": "b", "text": ""}\n')
+    said = likewise("index", tmp_path / "x.index", tmp_path / "r.jsonl")
+    assert "skipped: b (its text is empty); likewise info" in said.err
+
+
 def test_every_commit_is_printed_with_stream(
     likewise: Callable[..., Any], lines: Callable[..., str], tmp_path: Path
 ) -> None:
