@@ -17,6 +17,8 @@ OUTSIDE = (
 """Files outside of docs/ that the site has. README.md is its first page."""
 
 _LINK = re.compile(r"\[([^]\n]*)\]\((?!\w+:|#)([^)#\s]+)(#[^)\s]*)?\)")
+_NAMED_BLOCK = re.compile(r"^```python \w+$", re.MULTILINE)
+"""The beginning of a block of Python with a name, by which a test runs it. MkDocs would not see a block there."""
 
 
 def place(path: str) -> str:
@@ -51,4 +53,4 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
     programs = sorted((ROOT / "examples").glob("*.py")) if examples else []
     sections = (f"\n## {each.stem}\n\n```python\n{each.read_text(encoding='utf-8')}```\n" for each in programs)
-    return _LINK.sub(moved, markdown) + "".join(sections)
+    return _LINK.sub(moved, _NAMED_BLOCK.sub("```python", markdown)) + "".join(sections)
