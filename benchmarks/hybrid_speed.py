@@ -34,7 +34,7 @@ Ask = Callable[[str], object]
 REAL = 300
 """Abstracts that are embedded."""
 UNMEASURED, MEASURED = 20, 100
-"""Questions, of which the first fill caches."""
+"""Numbers of questions. The first ones fill caches and are not measured."""
 
 
 def seconds(ways: dict[str, Ask], questions: list[str]) -> dict[str, float]:

@@ -33,7 +33,7 @@ DIMENSIONS = 384
 QUESTIONS = 200
 CACHE = Path(tempfile.gettempdir()) / "likewise-scale"
 ROWS: dict[str, list[str]] = {}
-"""What was measured, for each number of passages."""
+"""The measurements for each number of passages."""
 FILTERS = {
     "50 %": ("half = 1", lambda i: i % 2 == 1),
     "10 %": ("tenth = 1", lambda i: i % 10 == 1),

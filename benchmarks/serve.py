@@ -152,7 +152,7 @@ def posts(path: str, bodies: list[bytes]) -> list[bytes]:
 
 @dataclass(frozen=True)
 class Load:
-    """What clients have measured: seconds of each answer, and failures."""
+    """The measurements of clients: seconds of each answer, and failures."""
 
     latencies: list[float]
     failed: int
