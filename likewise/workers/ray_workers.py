@@ -135,7 +135,7 @@ def _connect(ray: Any, address: str | None) -> None:
     try:
         if named != "local":
             try:
-                ray.init(address=named, **quiet)
+                _join(ray, named, quiet)
                 return
             except ConnectionError:
                 if named != "auto":
@@ -159,6 +159,15 @@ def _connect(ray: Any, address: str | None) -> None:
         # Ray's own handler ends the process in the middle of a commit.
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, on_sigterm)
+
+
+def _join(ray: Any, address: str, options: dict[str, Any]) -> None:
+    """Connect to a cluster. Ray's server for a client may die while it starts (ray issue 63202): try three times."""
+    for _ in range(2):
+        with suppress(ConnectionAbortedError):
+            ray.init(address=address, **options)
+            return
+    ray.init(address=address, **options)
 
 
 @contextmanager

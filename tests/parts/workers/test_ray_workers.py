@@ -11,10 +11,11 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import docx
@@ -27,11 +28,12 @@ from postgres_server import new_address
 
 from indexer import BadInput, Document, Index
 from indexer.encoders.load import load_encoder
+from indexer.errors import WorkersLost
 from indexer.indexing.core import IndexCore
 from indexer.ledger import HELD
 from indexer.listener import Listener
 from likewise.workers import ray_workers
-from likewise.workers.ray_workers import RayWorkers, _room, parse_resources
+from likewise.workers.ray_workers import RayWorkers, _connect, _room, parse_resources
 from likewise.workers.wire import Answering
 from search import Searcher
 
@@ -85,6 +87,22 @@ def test_what_is_not_of_a_cluster_is_refused(
     assert (said.code, message in said.err) == (2, True)
 
 
+@pytest.mark.parametrize("failures", [0, 2, 3])
+def test_a_server_of_a_client_that_dies_is_started_again(failures: int) -> None:
+    addresses: list[str] = []
+
+    def init(address: str, **_: Any) -> None:
+        addresses.append(address)
+        if len(addresses) <= failures:
+            raise ConnectionAbortedError("Initialization failure from server")
+
+    pretended = SimpleNamespace(init=init, exceptions=SimpleNamespace(RayError=RuntimeError))
+    refusal = pytest.raises(WorkersLost, match="Initialization failure") if failures == 3 else nullcontext()
+    with refusal:
+        _connect(pretended, "ray://head:10001")
+    assert addresses == ["ray://head:10001"] * min(failures + 1, 3)
+
+
 CLIENT_PORT = free_port()
 """Port of the cluster for Ray Client."""
 
@@ -125,6 +143,7 @@ def test_a_ray_of_this_machine_alone_listens_on_loopback(tmp_path: Path, static_
 def cluster() -> Iterator[Any]:
     """A head without room for actors and two nodes with room for one each; this process is connected to it."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"  # with it, one server of a client in ten dies when it is forked
     ray = pytest.importorskip("ray")
     from ray.cluster_utils import Cluster
 
