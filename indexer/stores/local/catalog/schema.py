@@ -120,7 +120,8 @@ CREATE TABLE ledger (
 
 @MIGRATIONS()
 def version_1(db: Database) -> None:
-    db.executescript(_VERSION_1)
+    for statement in _VERSION_1.split(";\n"):  # sqlite-utils would look at each character
+        db.execute(statement)
     db.table("passage").create_index(["document_id"], "passage_document")
     db.table("ledger").create_index(["file_id"], "ledger_file")
     db.table("ledger").create_index(["uri"], "ledger_uri")
