@@ -81,15 +81,6 @@ def allowed(count: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-@pytest.fixture(autouse=True, scope="module")
-def frozen_garbage_collector() -> Iterator[None]:
-    """Leave out of every collection what was imported before this file: its tests collect often."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
 @pytest.fixture(autouse=True)
 def none_idle() -> None:
     """Other tests leave searchers behind, whose connections are not counted here."""
