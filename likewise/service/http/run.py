@@ -100,7 +100,8 @@ def serve(
         CannotListen: the port is taken, or the host is not an address of this machine.
         NotAnIndex, NewerFormat, OlderFormat, IndexDamaged: an index cannot be read.
     """
-    listening = _bind(host, port)
+    # It listens at once, because another service could do so while the indexes are opened.
+    listening = _bind(host, port, listens=True)
     port = listening.getsockname()[1]
     announced = partial(announce, f"http://{_in_url(host)}:{port}")
     sockets: list[Any] = [listening]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import http.client
 import json
 import os
@@ -27,6 +28,7 @@ from starlette.testclient import TestClient
 
 from indexer import Index
 from indexer.encoders.machine.hardware import named_threads
+from indexer.errors import NotAnIndex
 from likewise.service import create_app
 from likewise.service.http import run
 
@@ -74,6 +76,21 @@ def test_a_worker_computes_with_the_threads_that_are_named(
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", named)
     assert named_threads() == threads
+
+
+def test_no_other_service_gets_the_port_while_the_indexes_are_opened() -> None:
+    with run._bind("127.0.0.1", 0) as free:
+        address = free.getsockname()
+
+    def create(**_: Any) -> Any:
+        with pytest.raises(run.CannotListen) as refused:
+            run._bind(*address)
+        assert isinstance(refused.value.__cause__, OSError)
+        assert refused.value.__cause__.errno == errno.EADDRINUSE
+        raise NotAnIndex("read no further")
+
+    with pytest.raises(NotAnIndex, match="read no further"):
+        run.serve(create, *address, announce=print)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the workers share one socket")
