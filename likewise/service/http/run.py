@@ -174,10 +174,11 @@ class _Announcing(uvicorn.Server):
             self._announce()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        _drain(self._drain_s, self._draining, partial(super().handle_exit, sig, frame))
+        # uvicorn's own handler would give up at a second Ctrl-C, and leave the indexes open.
+        _drain(self._drain_s, self._draining, partial(setattr, self, "should_exit", True))
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
-        # uvicorn raises the signal that stopped it again, for the handler that was set before.
+        # A further signal, before or after uvicorn has its handlers, must not end the process with an error.
         earlier = {number: signal.signal(number, _ignore) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             super().run(sockets=sockets)
