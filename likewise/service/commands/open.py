@@ -67,10 +67,13 @@ def _folder(given: tuple[str, ...]) -> str:
     Raises:
         UsageError, BadInput: it is not one folder that can be listed, or it is an index.
     """
+    from indexer.stores.addresses.open import is_uri
+
     if len(given) > 1:
         raise click.UsageError(f"name one FOLDER; with blanks in quotation marks: {shlex.quote(' '.join(given))}")
     folder = os.path.expanduser(given[0])  # noqa: PTH111 - a quoted ~ comes here as it is
-    if names_index(folder):
+    # Nobody knows what a closed folder is.
+    if names_index(folder) and (is_uri(folder) or os.access(folder, os.X_OK)):
         raise BadInput(f"{shown(folder)}: is an index, not a folder of documents: likewise serve {quoted(folder)}")
     try:
         os.scandir(folder).close()

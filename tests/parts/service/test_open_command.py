@@ -20,6 +20,7 @@ from urllib.parse import quote
 import pytest
 
 from indexer import Index
+from indexer.errors import StorageError
 from likewise.service.http import run
 
 SERVED = "likewise: serving My-notes at http://127.0.0.1:8765\n"
@@ -229,7 +230,12 @@ def test_a_folder_that_cannot_be_read_or_written(
             raise PermissionError(13, "Permission denied")
         return scandir(path)
 
+    def is_closed(_: str) -> bool:
+        raise StorageError("this user may not look into it")
+
     monkeypatch.setattr("os.scandir", refuse)
+    monkeypatch.setattr("os.access", lambda *_: False)
+    monkeypatch.setattr("indexer.stores.addresses.open.is_store", is_closed)
     likewise("open", folder).failed(2, f"{folder}: Permission denied: name a folder that exists and that you may read")
 
 
