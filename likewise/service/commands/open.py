@@ -51,7 +51,7 @@ def open_command(folders: tuple[str, ...], port: int) -> None:
     address = str(Path(folder) / DEFAULT_NAME)
     _update(folder, address)
     name = name_of(address)
-    create = partial(app.create_app, {name: address}, token=token, allowed_hosts=(_HOST,), originals=True)
+    create = partial(app.create_app, {name: address}, token=token, originals=True)
     for each in range(port, 65536):
         try:
             run.serve(create, _HOST, each, partial(_announce, name, port))  # one process, because one person asks

@@ -125,7 +125,7 @@ def test_the_next_time_it_updates_and_opens(likewise: Any, folder: Path, served:
     assert uris(folder) == ["bread", "moon", "river", "salt"]
     for create in served:
         assert create.args == ({"My-notes": str(folder / ".likewise")},)
-        assert create.keywords == {"token": None, "allowed_hosts": ("127.0.0.1",), "originals": True}
+        assert create.keywords == {"token": None, "originals": True}
 
 
 @pytest.mark.usefixtures("served")
