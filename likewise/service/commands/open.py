@@ -95,7 +95,7 @@ def _update(folder: str, address: str) -> None:
         elsewhere = f"likewise index NAME.index {quoted(folder)}, and likewise serve NAME.index"
         raise BadInput(f"{folder}: cannot be written, and its index would be in it: make one elsewhere: {elsewhere}")
     # An empty folder may be a disk that is not mounted. As in `likewise watch`, it removes nothing.
-    is_any_empty = any(path.is_dir() and not any(path.glob("*")) for path in map(Path, recorded))
+    is_any_empty = any(os.path.isdir(source) and not any(Path(source).glob("*")) for source in recorded)  # noqa: PTH112
     command = update if recorded else index_command
     arguments = ["--prune"] * (not is_any_empty) if recorded else ["--", folder]
     # Another process may be indexing for long, and what it has can be searched.

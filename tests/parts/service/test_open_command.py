@@ -158,6 +158,24 @@ def test_an_index_of_likewise_index_keeps_its_sources(likewise: Any, folder: Pat
 
 
 @pytest.mark.usefixtures("served")
+def test_a_source_in_a_closed_folder_does_not_prevent_opening(
+    likewise: Any, folder: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "far").mkdir()
+    (here / "far" / "salt.txt").write_text("Salt is far away.\n")
+    likewise("index", folder / ".likewise", folder, here / "far").succeeded()
+    stat = os.stat
+
+    def refuse(path: Any, *arguments: Any, **keywords: Any) -> Any:
+        if str(path) == str(here / "far"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return stat(path, *arguments, **keywords)
+
+    monkeypatch.setattr("os.stat", refuse)
+    assert likewise("open", folder).succeeded().err.endswith(SERVED + NO_DISPLAY)
+
+
+@pytest.mark.usefixtures("served")
 def test_failed_files_do_not_prevent_opening(likewise: Any, folder: Path) -> None:
     (folder / "bad.jsonl").write_text("not json\n")
     said = likewise("open", folder)
