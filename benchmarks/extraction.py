@@ -124,7 +124,6 @@ def files_of_tests(folder: Path) -> Path:
         "--basetemp",
         str(folder / "made"),
     ]
-    command += ["-o", "tmp_path_retention_policy=all"]
     subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     return folder / "made"
 

@@ -63,6 +63,14 @@ def test_torch_alone_comes_from_its_index_in_one_try(tmp_path: Path) -> None:
     assert "--no-deps --retries 0 --timeout 10 --index-url https://torch.example/cpu" in torch
 
 
+def test_another_run_does_not_remove_the_folders_of_this_one(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    bases = [each for each in (folder, folder.parent) if re.fullmatch(r"pytest-\d+", each.name)]
+    if not bases:
+        pytest.skip("--basetemp names the folder")
+    assert (bases[0] / ".lock").is_file()
+
+
 @pytest.mark.parametrize("form", ["bug", "idea"])
 def test_the_forms_ask_what_github_can_show(form: str) -> None:
     loaded: dict[str, Any] = yaml.safe_load(read(f".github/ISSUE_TEMPLATE/{form}.yml"))
