@@ -149,6 +149,8 @@ def test_the_table_says_what_is_answered(
     why = Ways("why" in printed, bool(program.search("moon")[0].why), "why" in program.post()["hits"][0], None, None)
     why = why._replace(mcp="why" in program.call()["hits"][0], page="why" in shown)
     assert rows["each hit has its `why`"] == why.cells(NO)
+    assert "With `--json`, each hit has its `why`." in PAGE
+    assert likewise("search", program.folder, "moon", "--json").json["hits"][0]["why"]["cosine"] is not None
 
     unknown = "yaer = 2020"
     with pytest.raises(UnknownField):
