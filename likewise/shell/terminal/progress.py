@@ -51,14 +51,16 @@ class Console(Listener):
 
 
 class _WithBar(Console):
-    """A bar on a terminal; elsewhere a line when work takes longer than a second, and then every ten seconds.
+    """A bar on a terminal; elsewhere a line when work takes longer than a second, and then every ten seconds if the
+    line has changed.
 
     Rate and time left are measured from the first commit on, before which the model is loaded.
     """
 
     def __init__(self, description: str = "starting") -> None:
         super().__init__()
-        self._text, self._is_at_work = description, False
+        # Off a terminal the last line is kept, so that it is not printed twice in a row.
+        self._text, self._is_at_work, self._printed = description, False, ""
         self._counts = self._workers = ""  # of the commits so far; workers that embed
         self._shown = 0.0  # when anything was shown last
         self._first: tuple[float, Commit] | None = None  # the first commit, and when it came
@@ -91,13 +93,16 @@ class _WithBar(Console):
             self._show(f"embedding {number(passages)} of {count_of(total, 'passage')}")
 
     def _print_lines(self) -> None:
-        is_first = True
         for second in count(1):
             if self._ended.wait(LOOK_S if second > 1 else 0.4 * LOOK_S):  # The imports before it took the rest.
                 return
-            if second % _LINE_SECONDS == 0 or (is_first and self._is_at_work):
-                is_first = False
-                say(f"likewise: {self._line}", err=True)
+            if second % _LINE_SECONDS == 0 or (not self._printed and self._is_at_work):
+                self._print_line()
+
+    def _print_line(self) -> None:
+        if (line := self._line) != self._printed:
+            self._printed = line
+            say(f"likewise: {line}", err=True)
 
     @property
     def _line(self) -> str:
@@ -192,7 +197,7 @@ class Steps(_WithBar):
     def step(self, text: str) -> None:
         self._text = text
         if self._bar is None:
-            say(f"{text} …", err=True)
+            self._print_line()
         else:
             self._bar.reset(self._task, total=None, description=text)
 
