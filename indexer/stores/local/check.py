@@ -135,7 +135,7 @@ def _notes(view: View, folder: Path) -> list[str]:
         notes.append(
             f"{count_of(orphans, 'file')} in segments/ without an owner; the next writer removes what is unused"
         )
-    notes += notes_on_abandoned(folder.resolve().parent)
+    notes += notes_on_abandoned(folder.resolve())
     rows = dict(view.connection.execute("SELECT name, value FROM setting"))
     return notes + setting_notes(rows, unfinished_run=queries.run_is_unfinished(rows))
 

@@ -119,7 +119,7 @@ class LocalEngine:
         return size
 
     def leftovers(self) -> tuple[str, ...]:
-        return drafts.notes_on_abandoned(self._folder.resolve().parent)
+        return drafts.notes_on_abandoned(self._folder.resolve())
 
     def sweep(self) -> int:
         return drafts.sweep_drafts(self._folder.resolve())

@@ -28,7 +28,7 @@ def copy_command(source: str, destination: str | None, drop: bool, shards: int |
     It is refused if it holds documents that FROM does not have. At the end both are compared.
 
     What an interrupted copy has left takes room until the same command runs again, or until --drop removes it. likewise
-    check names it in a database, and in a folder if the copy was killed.
+    check names it in a database. In a folder, each command on TO names what a killed copy has left.
 
     \b
     likewise copy papers.index /mnt/papers.index

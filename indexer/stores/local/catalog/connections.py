@@ -240,8 +240,7 @@ def identity_of(folder: Path) -> Identity:
 
 def _what_was_left(folder: Path) -> str:
     """Return what killed commands were making at an address, as a part of an error."""
-    real = folder.resolve()
-    return "".join(f"; {in_shell(note)}" for note in notes_on_abandoned(real.parent, real))
+    return "".join(f"; {in_shell(note)}" for note in notes_on_abandoned(folder.resolve()))
 
 
 def copy_catalog(owner: object, folder: Path) -> tuple[Path, Callable[[], object]]:

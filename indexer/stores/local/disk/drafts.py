@@ -62,16 +62,15 @@ def sweep_drafts(folder: Path, *, is_held: bool = False) -> int:
     return size
 
 
-def notes_on_abandoned(parent: Path, only: Path | None = None) -> tuple[str, ...]:
-    """Return a note for each abandoned draft in a folder, or for those of the address `only`, with its size."""
+def notes_on_abandoned(folder: Path) -> tuple[str, ...]:
+    """Return a note for each abandoned draft of the index at `folder`, with its size."""
     notes = []
-    for draft in _drafts(parent):
-        address = address_of(draft)
-        if only in (None, address):
+    for draft in _drafts(folder.parent):
+        if address_of(draft) == folder:
             with _abandoned(draft, fcntl.LOCK_SH) as is_abandoned:
                 if is_abandoned:
                     text = f"{draft}: what a killed command was making takes {size_of(draft) / 2**20:,.1f} MB"
-                    notes.append(Message(text, f"; likewise copy --drop {shlex.quote(str(address))} removes it"))
+                    notes.append(Message(text, f"; likewise copy --drop {shlex.quote(str(folder))} removes it"))
     return tuple(notes)
 
 
