@@ -22,7 +22,7 @@ from indexer.encoders.recipes.recipe import scheme_of
 from indexer.encoders.registry import KnownModels
 from indexer.encoders.tokens.batching import watching
 from indexer.encoders.torch.quicker import Speed
-from indexer.errors import BadInput, NothingKnown, TextTooLong
+from indexer.errors import BadInput, Message, NothingKnown, TextTooLong
 from indexer.exchange import Embedded
 from indexer.indexing.new_index import AUTO_MODEL, NewIndex
 from indexer.listener import SILENT, Collecting, Listener
@@ -264,7 +264,9 @@ def _endpoint_spec(
             tokenizer=spec.tokenizer if tokenizer is None else fspath(tokenizer),
         )
     if isinstance(spec, RecipeSpec) and spec.input_type:
-        raise BadInput(f"input_type is for a model behind an endpoint, which {spec.model!r:.80} is not: leave it out")
+        problem = f"input_type is for endpoints, and {spec.model!r:.80} is not one: leave it out"
+        raise BadInput(Message(problem, ", in the shell --input-type"))
     if tokenizer is not None:
-        raise BadInput("a tokenizer is given for a model behind an endpoint: this model has its own; leave it out")
+        problem = "tokenizer is for endpoints, and this model has its own: leave it out"
+        raise BadInput(Message(problem, ", in the shell --tokenizer"))
     return model

@@ -151,7 +151,7 @@ class VectorOptions(NewIndex):
         from indexer.doors import require
 
         if recipe is None or recipe.remote is None:
-            raise BadInput(f"{address}: its model is not behind an endpoint and has its own tokenizer: leave it out")
+            raise BadInput(f"{address}: --tokenizer is for endpoints, and its model has its own: leave it out")
         endpoints = require("encoders", "http", "a tokenizer for a model behind an endpoint")
         if endpoints.tokenizer_sha256(self.tokenizer or "") != recipe.remote.tokenizer_sha256:
             stored = recipe.remote.tokenizer or "a count of characters"

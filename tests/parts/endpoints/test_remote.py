@@ -145,7 +145,7 @@ def test_prompts_leading_dimensions_and_a_role_that_the_endpoint_knows(fake: Fak
     assert [request["input_type"] for request in fake.requests[asked:]] == ["document", "document", "query"]
     assert told.recipe.remote is not None
     assert told.recipe.remote.input_type
-    with pytest.raises(BadInput, match="input_type is for a model behind an endpoint"):
+    with pytest.raises(BadInput, match="input_type is for endpoints"):
         Index.create("x.index", model=RecipeSpec("all-MiniLM-L6-v2", input_type=True))
 
 
@@ -699,7 +699,7 @@ def test_an_index_from_the_shell_from_beginning_to_end(
     assert "an endpoint pools by itself" in said.err
     said = shell("index", tmp_path / "y.index", tmp_path / "moon.txt", "--tokenizer", tmp_path)
     assert said.code == 2
-    assert "a tokenizer is given for a model behind an endpoint" in said.err
+    assert "tokenizer is for endpoints, and this model has its own: leave it out, in the shell --tokenizer" in said.err
 
 
 def test_an_endpoint_that_moves_is_followed_if_it_has_the_model(
