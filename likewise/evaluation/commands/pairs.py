@@ -94,7 +94,8 @@ def pairs(
     for text in report.repeated[:count]:
         say(f"{text.count} times  {_line(text)}")
     repeated = f"; {number(len(report.repeated))} are in the file more than once" if report.repeated else ""
-    say(f"{count_of(len(report.pairs), 'pair')} of {count_of(report.texts, 'text')}{repeated}", err=True)
+    compared = count_of(report.texts, "passage" if is_index else "text")
+    say(f"{count_of(len(report.pairs), 'pair')} of {compared}{repeated}", err=True)
 
 
 def _pairs_of_index(path: str, count: int, min_score: float) -> PairReport:

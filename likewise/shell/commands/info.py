@@ -141,7 +141,7 @@ def _search_row(address: str, state: Info) -> tuple[str, str]:
         graph = sum(row["count"] for row in state.segments)
         return "search", f"approximate, by a graph of {count_of(graph, 'passage')}" if graph else "exact"
     kinds = ", ".join(f"{number(row['count'])} {row['kind']}" for row in state.segments) or "none"
-    return "segments", f"{kinds}; {count_of(state.unsealed, 'passage')} unsealed"
+    return "segments", kinds + (f"; {count_of(state.unsealed, 'passage')} unsealed" if state.unsealed else "")
 
 
 def _field_line(state: Info, commonest: Sequence[str]) -> str:

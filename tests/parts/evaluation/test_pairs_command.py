@@ -16,6 +16,7 @@ def test_the_command_on_a_file(likewise: Callable[..., Any], tmp_path: Path) -> 
     assert said.out.splitlines()[0].endswith("1: the bread is old")
     assert said.out.splitlines()[1].endswith("4: the bread is stale")
     assert said.out.splitlines()[2] == "2 times  3: stars explode"
+    assert said.err == "1 pair of 3 texts; 1 are in the file more than once\n"
     found = likewise("pairs", tmp_path / "a.txt", "--min-score", "0.999", "--json").json
     assert (found["pairs"], found["texts"], found["exact"], found["cut"]) == ([], 3, True, 0)
 
@@ -39,6 +40,8 @@ def test_the_command_on_an_index(likewise: Callable[..., Any], tmp_path: Path, m
     lines = "".join(json.dumps(record) + "\n" for record in records)
     assert likewise("index", tmp_path / "x.index", "-", stdin=lines).code == 0
     monkeypatch.setenv("LIKEWISE_INDEX", str(tmp_path / "x.index"))
+    assert likewise("pairs", "-n", "2").err == "2 pairs of 3 passages\n"
+    assert "segments   3 exact\n" in likewise("info").out
     best = likewise("pairs", "--json").json["pairs"][0]
     assert (best["first"]["uri"], best["second"]["uri"]) == ("a", "c")
     monkeypatch.setenv("LIKEWISE_INDEX", str(tmp_path))
