@@ -65,27 +65,14 @@ newer_option = rare(
     metavar="90d[:FIELD]",
     help="Prefer newer documents: a score halves for each 90 days of age. Dates are those of FIELD, or else modified.",
 )
+_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 queries_option = click.option(
-    "--queries",
-    required=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Questions: JSON lines with _id and text.",
+    "--queries", required=True, type=_file, metavar="FILE", help="Questions: JSON lines with _id and text."
 )
-qrels_option = click.option(
-    "--qrels",
-    required=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Judgments: query-id, corpus-id, score; or TREC's four columns.",
-)
-mode_option = click.option(
-    "--mode",
-    type=click.Choice(["dense", "words", "hybrid"]),
-    default="dense",
-    show_default=True,
-    help="Rank by meaning, by words (BM25), or by both.",
-)
+qrels_option = click.option("--qrels", required=True, type=_file, metavar="FILE",
+                            help="Judgments: query-id, corpus-id, score; or TREC's four columns.")  # fmt: skip
+mode_option = click.option("--mode", type=click.Choice(["dense", "words", "hybrid"]), default="dense",
+                           show_default=True, help="Rank by meaning, by words (BM25), or by both.")  # fmt: skip
 glob_option = click.option(
     "--glob", multiple=True, metavar="G", help="In folders, read only files that match G, such as '*.md'. Repeatable."
 )
@@ -109,7 +96,19 @@ shards_option = rare(
     metavar="N",
     help="Shards of a new index in a database with Citus; 0: plain tables.  [default: one for each node]",
 )
-device_option = rare("--device", default="auto", show_default=True, metavar="D", help="Device: cpu, cuda, mps, ...")
+
+
+def _checked_device(context: click.Context, parameter: click.Parameter, device: str) -> str:
+    """Refuse a device that this machine does not have, even if nothing is computed. A worker may have CUDA alone."""
+    if device not in ("auto", "cpu", "cuda"):
+        from indexer.encoders.machine.hardware import choose_device
+
+        choose_device(device)
+    return device
+
+
+device_option = rare("--device", default="auto", show_default=True, metavar="D", callback=_checked_device,
+                     help="Device: cpu, cuda, mps, ...")  # fmt: skip
 trust_option = rare(
     "--trust-remote-code", is_flag=True, help="Run Python code that comes with the model. Only if you trust its author."
 )

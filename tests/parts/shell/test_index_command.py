@@ -68,6 +68,18 @@ def test_a_source_that_does_not_exist_makes_no_index(likewise: Callable[..., Any
     assert not (tmp_path / "x.index").exists()
 
 
+def test_an_unknown_device_is_refused_before_anything_is_done(likewise: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("bread")
+    likewise("index", tmp_path / "x.index", tmp_path / "a.txt").succeeded()  # now the cache has its vector
+    for name in ("x.index", "new.index"):
+        said = likewise("index", tmp_path / name, tmp_path / "a.txt", "--device", "tpu")
+        assert (said.code, said.err) == (
+            2,
+            "likewise: error: device 'tpu' is not usable here: choose cpu, or auto\n",
+        )
+    assert not (tmp_path / "new.index").exists()
+
+
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc gives each thread a heap of its own")
 def test_a_run_limits_the_heaps_of_its_threads() -> None:
     program = "from likewise.shell.indexing.runs import limit_arenas; raise SystemExit(not limit_arenas())"
