@@ -231,7 +231,8 @@ def open_for_writing(
     def describe(like: IndexCore | None = None) -> tuple[Settings, Encoder | None]:
         from indexer.sources.files.sample import sample_texts
 
-        context.listener.step("loading the model" if options.names_model else "choosing and loading the model")
+        if not options.own_vectors:
+            context.listener.step(f"{'' if options.names_model else 'choosing and '}loading the model")
         settings, encoder = options.settings(like, context.cache, lambda: sample_texts(groups))
         if settings.model_note:
             context.listener.chosen(settings.model_note)

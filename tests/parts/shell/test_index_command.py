@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from likewise.shell.terminal.progress import RunProgress
+
 
 def test_a_second_run_changes_nothing(likewise: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
@@ -78,6 +80,16 @@ def test_an_unknown_device_is_refused_before_anything_is_done(likewise: Callable
             "likewise: error: device 'tpu' is not usable here: choose cpu, or auto\n",
         )
     assert not (tmp_path / "new.index").exists()
+
+
+def test_an_index_without_a_model_loads_none(
+    likewise: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    monkeypatch.setattr(RunProgress, "step", lambda _, text: steps.append(text))
+    record = '{"id": "a", "text": "bread", "vector": [1, 0]}\n'
+    likewise("index", tmp_path / "x.index", "-", "--dimensions", 2, stdin=record).succeeded()
+    assert [step for step in steps if "model" in step] == []
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc gives each thread a heap of its own")
