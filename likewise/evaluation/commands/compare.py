@@ -67,9 +67,9 @@ def compare(
 ) -> None:
     """Measure recipes side by side on pairs of sentences (--sts) and on questions (--corpus, --queries, --qrels).
 
-    A recipe is MODEL:POOLING@LAYERS+COMBINE+DIMENSIONS. MODEL alone gives the model's own vectors. The other
-    parts, which may be left out, pool its hidden states (cls, mean, max, ...), choose layers, combine them (mean, sum,
-    concat) and shorten the vectors.
+    A recipe is MODEL:POOLING@LAYERS+COMBINE+DIMENSIONS. MODEL alone gives the model's own vectors, and
+    MODEL:own+DIMENSIONS shortens them. The other parts pool its hidden states (cls, mean, max, ...), choose layers,
+    combine them (mean, sum, concat) and shorten the vectors. Each of these may be left out.
 
     Prints Spearman x 100, nDCG@10, recall@100 and MRR@10, each with a 95 % interval and the p-value against the
     first recipe (paired bootstrap); then dimensions, texts per second and bytes per vector. STS files have the

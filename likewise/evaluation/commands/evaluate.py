@@ -11,6 +11,7 @@ import click
 
 from indexer.errors import BadInput, count_of
 from likewise.shell.arguments import options
+from likewise.shell.terminal.extras import require_folder
 from likewise.shell.terminal.output import printable, say, say_json, warn, warn_of
 from likewise.shell.terminal.tables import print_table
 
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 @options.queries_option
 @options.qrels_option
 @options.mode_option
-@click.option("-k", default=100, show_default=True, metavar="N", help="How many hits of each question to judge.")
+@click.option("-k", default=100, type=click.IntRange(1), show_default=True, metavar="N",
+              help="How many hits of each question to judge.")  # fmt: skip
 @click.option(
     "--run",
     "run_file",
@@ -66,6 +68,8 @@ def evaluate(
     from likewise.evaluation import measures
     from search.searcher import Searcher
 
+    if run_file is not None:
+        require_folder(run_file)
     if k < 100:
         warn(f"only {k} hits of each question are judged: measures that need more, such as R@100, are too low")
     texts = measures.read_queries(queries)

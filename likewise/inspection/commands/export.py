@@ -13,7 +13,7 @@ import click
 
 from indexer.errors import count_of
 from likewise.shell.arguments.options import IndexCommand
-from likewise.shell.terminal.extras import missing_extra
+from likewise.shell.terminal.extras import missing_extra, require_folder
 from likewise.shell.terminal.output import quoted, say, say_json, shown, warn
 
 if TYPE_CHECKING:
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 @click.command(cls=IndexCommand)
 @click.option(
-    "--vectors", is_flag=True, help="Include passages and vectors, so that an index made of them embeds nothing."
+    "--vectors",
+    is_flag=True,
+    help="Include passages and vectors, so that an index made of them embeds nothing. "
+    "In a table, the mean vector of each document.",
 )
 @click.option(
     "--parquet",
@@ -64,12 +67,13 @@ def _write_parquet(address: str, file: Path, vectors: bool) -> None:
         from pyarrow import parquet
     except ModuleNotFoundError as error:
         raise missing_extra(error, "map") from error
+    require_folder(file)
     columns = [(name, arrow.string()) for name in ("uri", "title", "text", "path", "format", "modified", "metadata")]
     columns += [("x", arrow.float32()), ("y", arrow.float32())]
     if vectors:
         columns.append(("vector", arrow.list_(arrow.float32())))
     schema = arrow.schema(columns)
-    documents = 0
+    documents = missing = 0
     with Searcher(address) as searcher:
         drawn = searcher.map()
         places = {} if drawn is None else dict(zip(drawn.uris, drawn.places.tolist(), strict=True))
@@ -94,11 +98,11 @@ def _write_parquet(address: str, file: Path, vectors: bool) -> None:
                     ]
                     writer.write_table(arrow.Table.from_pylist(rows, schema))
                     documents += len(rows)
+                    missing += sum(row["x"] is None for row in rows)
             temporary.replace(file)
         finally:
             temporary.unlink(missing_ok=True)
-    missing = documents - len(places) if places else documents
-    if missing > 0:
+    if missing:
         advice = f"likewise map {quoted(address)} gives every document a place"
         warn(f"{count_of(missing, 'document')} without x and y: {advice}")
     say(f"{shown(str(file))}: {count_of(documents, 'document')}")

@@ -1,4 +1,4 @@
-"""What the extras of commands need: the error if a library is missing, and the file of a picture."""
+"""What the extras of commands need: the error if a library is missing, and the file that is written."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ def missing_extra(error: ModuleNotFoundError, extra: str) -> BadInput:
     return BadInput(f"this command needs {error.name}, which is not installed: {to_install(extra)}")
 
 
+def require_folder(path: Path) -> None:
+    """Raise BadInput if a file cannot be written because its folder is missing."""
+    if not path.parent.is_dir():
+        raise BadInput(f"{path} cannot be written: there is no folder {path.parent}")
+
+
 def picture_file(path: Path) -> Path:
     """Return a path that a picture can be drawn into.
 
@@ -23,8 +29,7 @@ def picture_file(path: Path) -> Path:
     """
     if path.suffix.lower() not in _PICTURES:
         raise BadInput(f"{path} is not a picture that likewise can draw: end it in {', '.join(_PICTURES)}")
-    if not path.parent.is_dir():
-        raise BadInput(f"{path} cannot be written: there is no folder {path.parent}")
+    require_folder(path)
     try:
         import_module("matplotlib")  # the caller hears of its absence before it has computed anything
     except ModuleNotFoundError as error:

@@ -24,6 +24,7 @@ def test_a_run_is_compared_with_another(
     write(tmp_path / "r.tsv", "query-id\tcorpus-id\tscore\n" + "".join(f"{n}\t{n}\t1\n" for n in names))
     arguments = ["evaluate", folder, "--queries", tmp_path / "q.jsonl", "--qrels", tmp_path / "r.tsv"]
     assert likewise(*arguments, "--run", tmp_path / "a.run").code == 0
+    likewise(*arguments, "--run", tmp_path / "none" / "a.run").failed(2, "there is no folder")
     same = likewise(*arguments, "--against", tmp_path / "a.run", "--json").json
     assert same["averages"]["nDCG@10"] == same["against"]["nDCG@10"]["average"] == 1
     assert same["against"]["nDCG@10"]["p"] == 1

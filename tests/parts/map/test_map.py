@@ -321,6 +321,11 @@ def test_a_table_for_other_explorers(by_components: None, topics: Path, tmp_path
     assert (rows[0]["text"], rows[0]["metadata"]) == (f"{TOPICS[0]} 0", "{}")
     with Searcher(topics) as searcher:
         np.testing.assert_allclose(rows[5]["vector"], searcher.vectors("d5")[0], atol=1e-6)
+    with Index.open(topics) as index:
+        index.remove(["d0"])
+        index.add([Document("new", "text")], vectors=np.eye(1, index.dimensions, dtype=np.float32))
+    assert "1 document without x and y" in likewise("export", topics, "--parquet", file).err
+    likewise("export", topics, "--parquet", tmp_path / "none" / "x.parquet").failed(2, "there is no folder")
 
 
 def test_markup_and_labels_are_in_no_name() -> None:
