@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -35,6 +36,14 @@ from likewise.shell import main; main()
 kill -9."""
 
 
+def _origins(context: click.Context, parameter: click.Parameter, origins: tuple[str, ...]) -> tuple[str, ...]:
+    """Refuse what no browser sends as an origin."""
+    for origin in origins:
+        if origin != "*" and not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^/\s]+", origin):
+            raise click.BadParameter(f"{origin!r} is not a website: write https://NAME or https://NAME:PORT")
+    return origins
+
+
 @click.command(cls=HelpfulCommand)
 @click.argument("indexes", metavar="[NAME=]INDEX...", nargs=-1)
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="HOST", help="Address to listen on.")
@@ -55,7 +64,7 @@ kill -9."""
               help="Keep INDEX up to date with this SOURCE, as likewise watch does. Repeatable.")  # fmt: skip
 @click.option("--allowed-host", "allowed_hosts", multiple=True, metavar="NAME",
               help="Name of this host in the addresses that clients use. Repeatable.")  # fmt: skip
-@click.option("--cors-origin", "cors_origins", multiple=True, metavar="ORIGIN",
+@click.option("--cors-origin", "cors_origins", multiple=True, metavar="ORIGIN", callback=_origins,
               help="Website whose scripts may ask, such as https://example.org. Repeatable.")  # fmt: skip
 @click.option("--access-log/--no-access-log", default=True, help="Write a line of JSON per request to standard output.")
 @click.option("--log-queries", is_flag=True, help="Also write the text of questions to the log.")
