@@ -34,8 +34,9 @@ def open_command(folders: tuple[str, ...], port: int) -> None:
     """Index FOLDER and search it in the browser, until Ctrl-C.
 
     The index is FOLDER/.likewise. The next time, only what has changed is read. Documents whose file is gone leave the
-    index, unless they are more than half of it. The page is for this machine alone. It shows the files themselves too,
-    because they are yours. Without a display, open the printed address in a browser.
+    index, unless they are more than half of it. Without a display, open the printed address in a browser.
+
+    The page shows the files themselves too. It can be opened on this machine alone, by everybody who is logged in.
 
     \b
     likewise open ~/papers
