@@ -65,12 +65,11 @@ def sweep_drafts(folder: Path, *, is_held: bool = False) -> int:
 def notes_on_abandoned(folder: Path) -> tuple[str, ...]:
     """Return a note for each abandoned draft of the index at `folder`, with its size."""
     notes = []
-    for draft in _drafts(folder.parent):
-        if address_of(draft) == folder:
-            with _abandoned(draft, fcntl.LOCK_SH) as is_abandoned:
-                if is_abandoned:
-                    text = f"{draft}: what a killed command was making takes {size_of(draft) / 2**20:,.1f} MB"
-                    notes.append(Message(text, f"; likewise copy --drop {shlex.quote(str(folder))} removes it"))
+    for draft in (each for each in _drafts(folder.parent) if address_of(each) == folder):
+        with _abandoned(draft, fcntl.LOCK_SH) as is_abandoned:
+            if is_abandoned:
+                text = f"{draft}: what a killed command was making takes {size_of(draft) / 2**20:,.1f} MB"
+                notes.append(Message(text, f"; likewise copy --drop {shlex.quote(str(folder))} removes it"))
     return tuple(notes)
 
 
