@@ -10,7 +10,7 @@ TORCH_INDEX ?=
 # A notice that Material's last year has begun: docs/decisions.md has what follows from it.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: demo setup test test-slow test-long check bench docs site release clean
+.PHONY: demo setup test test-slow test-long check lint mypy pyright strict-site bench docs site release clean
 
 demo: $(CORE)           ## index data/, ask three questions, and one in German of texts in six languages
 	@rm -rf demo.index demo-languages.index
@@ -35,12 +35,20 @@ test-slow: $(READY)     ## what the default suite leaves out
 test-long: $(READY)     ## what takes minutes each: before a release
 	$(BIN)/python -m pytest -m long -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-check: $(READY)         ## lint, format, types, lines per part, and the site without a warning
+check: lint mypy pyright strict-site ## lint, format, types, lines per part, and the site without a warning
+
+lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/python tests/part_lines.py
+
+mypy: $(READY)
+	$(BIN)/mypy
+
+pyright: $(READY)
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+strict-site: $(READY)
 	$(BIN)/mkdocs build --strict --quiet
 
 bench: $(READY)         ## list the tables of docs/measured.md; TABLE=name measures those of a section again

@@ -45,6 +45,9 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# Nothing that the collection of tests makes is garbage, and it makes much.
+gc.disable()
+
 hide_gpus()
 keep_folders_in_memory()
 
@@ -68,6 +71,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish() -> None:
     """Leave the modules of all tests out of later collections of garbage: each of them takes 2 s with these."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -397,6 +397,7 @@ ELSEWHERE = {
     "indexer/encoders/recipes/locate.py": "needs a model that has moved, or the hub",
     "indexer/encoders/recipes/notes.py": MODEL,
     "indexer/encoders/torch/automodel.py": MODEL,
+    "indexer/indexing/embedding.py": USAGE,
     "likewise/inspection": INSIDE,
     "likewise/cache/deferred.py": MODEL,
     "likewise/cache/vector_cache.py": "needs a damaged cache: tests/parts/cache/test_vector_cache.py",
