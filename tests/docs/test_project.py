@@ -103,6 +103,7 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]
     return wheel, sdist
 
 
+@pytest.mark.slow
 def test_the_wheel_has_what_is_written_down(distributions: tuple[Path, Path]) -> None:
     with zipfile.ZipFile(distributions[0]) as archive:
         packed = set(archive.namelist())

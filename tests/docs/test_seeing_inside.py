@@ -14,6 +14,7 @@ PAGE = (ROOT / "docs" / "seeing-inside.md").read_text(encoding="utf-8")
 _COSINE = re.compile(r"\b[01]\.\d{3}\b")
 
 
+@pytest.mark.slow
 def test_the_page_shows_what_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     printed = refreshed(PAGE)

@@ -134,6 +134,7 @@ def test_tensors_are_those_of_a_simple_loop(folder: Path, data: DataFile) -> Non
             assert vector.ravel().tolist() == list(data.take(f"{count}f"))
 
 
+@pytest.mark.slow
 @needs_data
 def test_each_character_is_normalized_as_in_the_data_file(encoder: TorchEncoder, data: DataFile) -> None:
     normalizer = tokenizers.Tokenizer.from_str(encoder.tokenizer.json).normalizer
@@ -155,6 +156,7 @@ def test_ids_are_those_of_transformers_rules_in_every_script(encoder: TorchEncod
     assert spans.tolist()[-1] == [11, 14]
 
 
+@pytest.mark.slow
 @needs_data
 def test_a_table_of_pieces_gives_the_ids_and_places_of_the_whole_vocabulary(
     folder: Path, encoder: TorchEncoder, tmp_path: Path

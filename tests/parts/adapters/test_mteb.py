@@ -48,6 +48,7 @@ def test_a_task_of_mteb_runs_over_the_engine(register: Callable[..., None], task
         search.search(QUERIES, top_k=10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["dense", "words", "hybrid"])
 def test_scores_are_those_of_a_searcher_among_the_given_documents(
     mode: Mode, register: Callable[..., None], tasks: ModuleType
@@ -67,6 +68,7 @@ def test_scores_are_those_of_a_searcher_among_the_given_documents(
     search.close()
 
 
+@pytest.mark.slow
 def test_mteb_measures_the_same_ndcg_as_likewise_evaluate(register: Callable[..., None], tasks: ModuleType) -> None:
     encoder = WordEncoder()
     register(encoder)

@@ -11,6 +11,7 @@ import pytest
 from likewise.map.projection import principal_components
 
 
+@pytest.mark.slow
 def test_every_document_gets_a_place(
     likewise: Callable[..., Any], topics: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -296,6 +296,7 @@ print(content.unread[0].arguments[0].partition(" ")[0], peak() - before)
 """
 
 
+@pytest.mark.slow
 @needs_memory_limit
 def test_one_row_of_a_sheet_is_in_memory(tmp_path: Path) -> None:
     """Cells without a value that stay in memory would be searched again and again."""

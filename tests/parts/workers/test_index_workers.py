@@ -166,6 +166,7 @@ def test_the_driver_that_is_interrupted_keeps_what_it_committed(
     assert len(committed) <= again.json["unchanged"] < 3000  # the last commit may have had no time to be printed
 
 
+@pytest.mark.slow
 def test_recorded_sources_are_read_again_with_workers(
     tmp_path: Path, source: Path, static_model: Path, likewise: Callable[..., Any]
 ) -> None:

@@ -56,6 +56,7 @@ def expected(tmp_path: Path, static_model: Path) -> list[Any]:
         return contents(index)
 
 
+@pytest.mark.slow
 def test_processes_that_are_killed_are_replaced_and_the_index_is_the_same(
     tmp_path: Path, static_model: Path, expected: list[Any]
 ) -> None:
