@@ -84,7 +84,7 @@ def renew(page: Path, section: str, cpu: str, today: str) -> None:
             raise ValueError(f"{table.command} printed {count} tables, and no table {table.number}")
         lines[table.start : table.end] = printed[table.command][table.number - 1]
         lines[table.head] = f"{cpu}, {today}{lines[table.head].removeprefix(f'{table.cpu}, {table.date}')}"
-    page.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        page.write_text("\n".join(lines) + "\n", encoding="utf-8")  # at once: the next command may fail after an hour
 
 
 def _printed(command: str) -> list[list[str]]:

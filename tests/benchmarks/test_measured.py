@@ -74,6 +74,16 @@ def test_an_unknown_name_and_a_table_that_is_not_printed_change_nothing(page: Pa
     assert page.read_text() == before
 
 
+def test_a_table_is_kept_if_the_command_of_another_fails(page: Path) -> None:
+    before = page.read_text().replace("table 2", "table 3")
+    quality = before.partition("## Quality\n\n")[2].partition("## Two words")[0].rstrip()
+    page.write_text(f"{before}\n{quality}\n")
+    with pytest.raises(ValueError, match=r"printed 2 tables, and no table 3$"):
+        renew(page, "two-words", CPU, "2026-11-27")
+    renewed = quality.replace("2026-01-02", "2026-11-27").replace("| a | 8 |", "| a | 1 |")
+    assert page.read_text() == f"{before}\n{renewed}\n"
+
+
 def test_a_table_that_does_not_say_where_it_comes_from_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^line 1 does not name CPU, date and command of the table: Figures:$"):
         tables_of(["Figures:", "", "| a |", "| --- |"])
