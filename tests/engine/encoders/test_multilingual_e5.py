@@ -108,6 +108,7 @@ def encoder(folder: Path) -> TorchEncoder:
     return loaded
 
 
+@pytest.mark.slow
 @needs_data
 def test_tensors_are_those_of_a_simple_loop(folder: Path, data: DataFile) -> None:
     assert len(data.tensors) == 197
