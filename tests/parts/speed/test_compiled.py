@@ -185,7 +185,7 @@ def test_check_reports_a_damaged_encoder_and_repair_compiles_it_again(
 
 
 @pytest.mark.parametrize(
-    "count", [6, pytest.param(40, marks=pytest.mark.slow), pytest.param(400, marks=pytest.mark.long)]
+    "count", [16, pytest.param(40, marks=pytest.mark.slow), pytest.param(400, marks=pytest.mark.long)]
 )
 def test_a_damaged_encoder_is_refused_or_is_the_same(
     tiny: Callable[[str], Path], tmp_path: Path, sentences: list[str], count: int
