@@ -309,7 +309,7 @@ class Engine(Protocol):
     def leftovers(self) -> tuple[str, ...]:
         """Return a note on everything that killed commands have left here, with its size and how to remove it.
 
-        In a folder these are the drafts of this index, in a database those of all its indexes.
+        For a folder, these are the drafts of its index. For a database, they are the drafts of all its indexes.
         """
 
     def sweep(self) -> int:

@@ -1,4 +1,4 @@
-"""What the extras of commands need: the error if a library is missing, and the file that is written."""
+"""Checks before the work of a command: the library that it needs is installed, and its file can be written."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def test_what_a_killed_copy_left_is_named_and_removed(
     takes = f"{draft}: what a killed command was making takes {size / 2**20:,.1f} MB"
     note = f"{takes}; likewise copy --drop {target} removes it"
     for name in ("check", "status", "info"):
-        assert note in likewise(name, target).err  # although it is no index
+        assert note in likewise(name, target).err
         assert str(draft) not in likewise(name, source).err + likewise(name, source, "--json").out
     if command == "drop":
         assert likewise("copy", "--drop", target, "--json").json["bytes"] == size

@@ -120,7 +120,7 @@ CREATE TABLE ledger (
 
 @MIGRATIONS()
 def version_1(db: Database) -> None:
-    for statement in _VERSION_1.split(";\n"):  # sqlite-utils would look at each character
+    for statement in _VERSION_1.split(";\n"):  # `executescript` of sqlite-utils takes as long again
         db.execute(statement)
     db.table("passage").create_index(["document_id"], "passage_document")
     db.table("ledger").create_index(["file_id"], "ledger_file")
