@@ -343,8 +343,8 @@ def test_a_read_only_folder_is_searched_by_someone_who_may_not_write(
         for path in (folder.parent, *folder.parent.rglob("*")):
             path.chmod(0o555 if path.is_dir() else 0o444)
         code = (
-            "import sys; from pathlib import Path; from indexer.stores.addresses.open import open_store\n"
-            f"with open_store(Path({str(folder)!r})).snapshot() as snapshot:\n"
+            "from contextlib import closing; from indexer.stores.addresses.open import open_store\n"
+            f"with closing(open_store({str(folder)!r})) as store, store.snapshot() as snapshot:\n"
             "    print(snapshot.words('pear', 5).passages.tolist())"
         )
         command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", environment.python, "-W", "error"]
