@@ -5,17 +5,17 @@ from __future__ import annotations
 import errno
 import os
 import shlex
+import socket
 import sys
 import threading
 import webbrowser
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
 import click
 
 from indexer.errors import BadInput, LikewiseError
-from likewise.service.commands.serve import read_token
 from likewise.shell.arguments.default_index import DEFAULT_NAME, names_index
 from likewise.shell.arguments.options import HelpfulCommand, complete_path
 from likewise.shell.commands.index import index_command
@@ -48,11 +48,13 @@ def open_command(folders: tuple[str, ...], port: int) -> None:
         raise missing_extra(error, "serve") from error
     from likewise.federation.index_names import name_of
 
-    token, folder = read_token(None), _folder(folders)
-    address = str(Path(folder) / DEFAULT_NAME)
+    if "LIKEWISE_TOKEN" in os.environ:
+        raise BadInput("LIKEWISE_TOKEN is set, and a browser cannot send a token: unset LIKEWISE_TOKEN")
+    folder = _folder(folders)
+    _require_allowed(port)
+    name = name_of(address := str(Path(folder) / DEFAULT_NAME))
     _update(folder, address)
-    name = name_of(address)
-    create = partial(app.create_app, {name: address}, token=token, originals=True)
+    create = partial(app.create_app, {name: address}, originals=True)
     for each in range(port, 65536):
         try:
             run.serve(create, _HOST, each, partial(_announce, name, port))  # one process, because one person asks
@@ -79,8 +81,21 @@ def _folder(given: tuple[str, ...]) -> str:
     try:
         os.scandir(folder).close()
     except OSError as error:
-        raise BadInput(f"{folder}: {error.strerror}: name a folder that exists and that you may read") from error
+        raise BadInput(
+            f"{folder or quoted(folder)}: {error.strerror}: name a folder that exists and that you may read"
+        ) from error
     return folder
+
+
+def _require_allowed(port: int) -> None:
+    """Refuse a port that this user may not listen on before a folder is read, which may take minutes."""
+    with socket.socket() as probe, suppress(OSError):  # a port that is taken is no reason to end
+        try:
+            probe.bind((_HOST, port))
+        except PermissionError as error:
+            raise BadInput(
+                f"port {port}: {error.strerror}: choose another --port; --port 0 takes a free port"
+            ) from error
 
 
 def _update(folder: str, address: str) -> None:
@@ -97,8 +112,7 @@ def _update(folder: str, address: str) -> None:
         raise BadInput(f"{folder}: cannot be written, and its index would be in it: make one elsewhere: {elsewhere}")
     # An empty folder may be a disk that is not mounted. As in `likewise watch`, it removes nothing.
     is_any_empty = any(os.path.isdir(source) and not any(Path(source).glob("*")) for source in recorded)  # noqa: PTH112
-    command = update if recorded else index_command
-    arguments = ["--prune"] * (not is_any_empty) if recorded else ["--", folder]
+    command, arguments = (update, ["--prune"] * (not is_any_empty)) if recorded else (index_command, ["--", folder])
     # Another process may be indexing for long, and what it has can be searched.
     arguments = ["--index", address, *["--no-wait"] * (documents > 0), *arguments]
     try:
@@ -126,9 +140,8 @@ def _announce(name: str, port: int, address: str) -> None:
     """Print the address of the page, and open it in the browser if there is a display."""
     if port and not address.endswith(f":{port}"):
         say(f"likewise: port {port} is taken: this is the next one that is free", err=True)
-    say(f"likewise: serving {name} at {address}", err=True)
     has_display = sys.platform != "linux" or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")))
     what = "if no browser opens, open this address in one" if has_display else "open this address in a browser"
-    say(f"likewise: {what}; Ctrl-C ends it", err=True)
+    say(f"likewise: serving {name} at {address}\nlikewise: {what}; Ctrl-C ends it", err=True)
     if has_display:  # in a thread, because some browsers return only when they are closed
         threading.Thread(target=webbrowser.open, args=(address,), name="browser", daemon=True).start()

@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from hardware import needs_any_file_name
 
 from indexer import Index
 from indexer.errors import StorageError
@@ -125,7 +126,7 @@ def test_the_next_time_it_updates_and_opens(likewise: Any, folder: Path, served:
     assert uris(folder) == ["bread", "moon", "river", "salt"]
     for create in served:
         assert create.args == ({"My-notes": str(folder / ".likewise")},)
-        assert create.keywords == {"token": None, "originals": True}
+        assert create.keywords == {"originals": True}
 
 
 @pytest.mark.usefixtures("served")
@@ -204,6 +205,7 @@ def test_what_cannot_be_opened(likewise: Any, folder: Path, here: Path) -> None:
         ("x.index", "x.index: is an index, not a folder of documents: likewise serve x.index"),
         ("My notes/.likewise", "is an index, not a folder of documents: likewise serve 'My notes/.likewise'"),
         ("~no-such-user/x", "~no-such-user/x: No such file or directory"),
+        ("", "'': No such file or directory"),
     ):
         likewise("open", argument).failed(2, said)
     assert [*(here / "empty").iterdir()] == []
@@ -220,6 +222,31 @@ def test_a_path_is_read_as_people_write_it(
     assert "name one FOLDER; with blanks in quotation marks: 'My notes'\n" in said.err
     monkeypatch.chdir(folder)
     assert likewise("open", ".").succeeded().err == SERVED + NO_DISPLAY
+
+
+@needs_any_file_name
+@pytest.mark.usefixtures("served")
+def test_a_folder_whose_name_is_not_utf_8_says_so(likewise: Any, folder: Path) -> None:
+    name = os.fsdecode(b"caf\xe9")
+    folder.rename(folder.parent / name)
+    said = likewise("open", name)
+    assert said.code == 2
+    assert "its name is not valid UTF-8: rename it" in said.err
+
+
+@pytest.mark.usefixtures("served")
+def test_what_prevents_serving_is_said_before_a_file_is_read(
+    likewise: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: socket.socket, address: tuple[str, int]) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("socket.socket.bind", refuse)
+        likewise("open", folder, "--port", "80").failed(2, "port 80: Permission denied: choose another --port")
+    monkeypatch.setenv("LIKEWISE_TOKEN", "a" * 32)
+    likewise("open", folder).failed(2, "LIKEWISE_TOKEN is set, and a browser cannot send a token")
+    assert not (folder / ".likewise").exists()
 
 
 @pytest.mark.usefixtures("served")

@@ -47,10 +47,13 @@ CREATE TEMP VIEW setting AS SELECT name, iif(name = 'sources', place_sources(val
 
 
 def home_of(folder: Path) -> str:
-    """Return the folder that holds an index. An index at "next" or "previous" is held by the index around it."""
+    """Return the folder that holds an index; bytes that are not UTF-8, which SQLite keeps in no text, are escaped.
+
+    An index at "next" or "previous" is held by the index around it.
+    """
     folder = Path(os.path.abspath(folder))  # noqa: PTH100 - pathlib keeps ".."
     is_side = folder.name in SIDE_SLOTS and (folder.parent / "catalog.db").exists()
-    return str(folder.parent.parent if is_side else folder.parent)
+    return str((folder.parent if is_side else folder).parent).encode(errors="backslashreplace").decode()
 
 
 def recorded_home(connection: sqlite3.Connection) -> str | None:
