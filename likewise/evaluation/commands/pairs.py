@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from indexer.errors import count_of
 from likewise.shell.arguments.default_index import find_default
 from likewise.shell.arguments.options import HelpfulCommand, device_option, json_option, trust_option
-from likewise.shell.terminal.output import number, quiet_libraries, say, say_json, shown, warn
+from likewise.shell.terminal.output import quiet_libraries, say, say_json, shown, warn
 
 if TYPE_CHECKING:
     from likewise.evaluation.pairs import PairReport, Side
@@ -93,7 +93,7 @@ def pairs(
         say(f"{pair.score:.4f}  {_line(pair.first)}\n        {_line(pair.second)}")
     for text in report.repeated[:count]:
         say(f"{text.count} times  {_line(text)}")
-    repeated = f"; {number(len(report.repeated))} are in the file more than once" if report.repeated else ""
+    repeated = f"; {count_of(len(report.repeated), 'text')} more than once in the file" if report.repeated else ""
     compared = count_of(report.texts, "passage" if is_index else "text")
     say(f"{count_of(len(report.pairs), 'pair')} of {compared}{repeated}", err=True)
 

@@ -39,8 +39,8 @@ def show(path: str, uri: str, page: int | None, png: Path | None, mark: str | No
     from indexer.filters.tree import metadata_field
     from search.searcher import Searcher
 
-    if (page is None) != (png is None) or (mark is not None and page is None):
-        raise BadInput("--page, --png and --mark belong together: give --page N --png FILE, and --mark if you like")
+    if (page is None) != (png is None) or (page is None and mark is not None) or (png is not None and as_json):
+        raise BadInput("a picture needs --page N and --png FILE, may have --mark, and prints nothing: not even --json")
     with Searcher(path) as searcher:
         stored = resolve_uri(searcher, path, uri)
         if page is not None and png is not None:

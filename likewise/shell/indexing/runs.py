@@ -170,7 +170,8 @@ def _rehearse(address: str, groups: Sequence[tuple[ReadOptions, Sequence[Source]
     from indexer.indexing.runs import rehearse
 
     if not options.prune or options.rebuild or options.stream:
-        raise BadInput("--dry-run prints what --prune would remove: add --prune, without --rebuild or --stream")
+        remedy = "leave out --rebuild and --stream" if options.prune else "add --prune"
+        raise BadInput(f"--dry-run prints what --prune would remove: {remedy}")
     with IndexCore.open(address) as index:
         lost = rehearse(index, groups)
     warn_of(lost.notes())

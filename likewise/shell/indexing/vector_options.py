@@ -97,7 +97,7 @@ class VectorOptions(NewIndex):
         if self.tokenizer is not None:
             self._require_same_tokenizer(index.address, recipe)
         if self.input_type and not (recipe is not None and recipe.remote is not None and recipe.remote.input_type):
-            raise RecipeMismatch(f"{index.address}: was made without --input-type: leave it out, or add --rebuild")
+            raise RecipeMismatch(f"{index.address}: sends no endpoint --input-type: leave it out, or add --rebuild")
         if recipe is not None and scheme_of(recipe.model) and (loader := self._loader()) is not None:
             name = loader.stored_name(self.model or "")  # The same model may be at another address now.
             if name != recipe.model:

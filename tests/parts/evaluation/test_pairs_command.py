@@ -16,7 +16,7 @@ def test_the_command_on_a_file(likewise: Callable[..., Any], tmp_path: Path) -> 
     assert said.out.splitlines()[0].endswith("1: the bread is old")
     assert said.out.splitlines()[1].endswith("4: the bread is stale")
     assert said.out.splitlines()[2] == "2 times  3: stars explode"
-    assert said.err == "1 pair of 3 texts; 1 are in the file more than once\n"
+    assert said.err == "1 pair of 3 texts; 1 text more than once in the file\n"
     found = likewise("pairs", tmp_path / "a.txt", "--min-score", "0.999", "--json").json
     assert (found["pairs"], found["texts"], found["exact"], found["cut"]) == ([], 3, True, 0)
 

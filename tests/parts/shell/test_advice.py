@@ -275,8 +275,17 @@ ADVICE = {
             before=(delete("notes/a.md"),),
         ),
     ),
-    "--dry-run prints what --prune would remove: add --prune": (
-        Walk("index x.index notes --dry-run", "add (--prune), without", ("index x.index notes --dry-run {0}",), ""),
+    "add --prune": (
+        Walk("index x.index notes --dry-run", ": add (--prune)", ("index x.index notes --dry-run {0}",), ""),
+    ),
+    "leave out --rebuild and --stream": (),  # with the sentence that it ends
+    "--dry-run prints what --prune would remove: {}": (
+        Walk(
+            "index x.index notes --prune --dry-run --rebuild",
+            "(leave out --rebuild)",
+            ("index x.index notes --prune --dry-run",),
+            "",
+        ),
     ),
     "likewise status {} says why": (
         Walk(
