@@ -36,9 +36,9 @@ def move(catalog: Path, before: str, after: str) -> None:
         assert wrong_rows(connection) == []
         for table, column in PATHS:
             connection.execute(
-                f"UPDATE {table} SET {column} = ?1 || substr({column}, length(?2) + 1) WHERE substr({column}, 1,"
-                " length(?2) + 1) = ?2 || '/'",
-                (after, before),
+                f"UPDATE {table} SET {column} = :after || substr({column}, length(:before) + 1)"
+                f" WHERE substr({column}, 1, length(:before) + 1) = :before || '/'",
+                {"after": after, "before": before},
             )
         connection.execute("UPDATE setting SET value = replace(value, ?, ?) WHERE name = 'sources'", (before, after))
         for id_, *row, metadata in connection.execute(
