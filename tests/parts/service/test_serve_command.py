@@ -25,8 +25,8 @@ from likewise.federation.index_names import addresses_by_name
         (["{}", "a={}", "--watch", "."], 2, "--watch needs exactly one INDEX, and 2 are served"),
         (["{}", "--workers", "0"], 2, "1<=x<=64"),
         (["{}", "--cors-origin", "example.org"], 2, "'example.org' is not a website: write https://NAME"),
-        (["{}", "--rerank", "no-such-model"], 2, "no-such-model"),
-        (["/no/such.index"], 2, "/no/such.index"),
+        (["{}", "--port", "0", "--rerank", "no-such-model"], 2, "no-such-model"),
+        (["/no/such.index", "--port", "0"], 2, "/no/such.index"),
     ],
 )
 def test_what_it_refuses_to_start_with(
