@@ -154,8 +154,7 @@ class NothingKnown(ModelError):
 
     def __init__(self, texts: list[int], model: str) -> None:
         super().__init__(
-            f"model {model!r} gave a vector of zeros for text {texts[0]}: its weights are broken, or the text "
-            "holds nothing it knows"
+            f"model {model!r} has no vector for text {texts[0]}: it knows none of its words, or its weights are broken"
         )
         self.texts = tuple(texts)
 

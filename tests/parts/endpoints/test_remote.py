@@ -389,7 +389,7 @@ def changed(**members: Any) -> Callable[[int, Any], tuple[int, dict[str, str], A
         (changed(embedding=[[1.0] * WIDTH]), ModelError, "a list of vectors for a text"),
         (changed(index=1), ModelError, "which vector is for which text"),
         (changed(index=True), ModelError, "which vector is for which text"),
-        (changed(embedding=[0.0] * WIDTH), NothingKnown, "a vector of zeros for text 0"),
+        (changed(embedding=[0.0] * WIDTH), NothingKnown, "has no vector for text 0"),
         (lambda number, right: (200, {}, right | {"data": right["data"][1:]}), ModelError, "2 vectors for 3 texts"),
         (lambda number, right: (200, {}, {"data": "none"}), ModelError, "does not answer in the form of OpenAI"),
         (lambda number, right: (200, {}, [1]), ModelError, "does not answer in the form of OpenAI"),
