@@ -7,6 +7,7 @@ finds the encoder idle is embedded at once.
 
 from __future__ import annotations
 
+import atexit
 import os
 import time
 import weakref
@@ -44,7 +45,7 @@ class QuestionBatches:
         self._waiting: list[AskedQuestion] = []
         self._asked = SimpleQueue[QuestionBatches | None]()  # this object, once per question; None ends the thread
         self._thread: Thread | None = None
-        weakref.finalize(self, self._asked.put, None)
+        weakref.finalize(self, self._asked.put, None).atexit = False  # `_end` does it then
 
     def ask(self, encoder: Encoder, text: str) -> AskedQuestion:
         """Begin to embed a question, and return at once."""
@@ -56,6 +57,9 @@ class QuestionBatches:
             if self._thread is None:
                 self._thread = Thread(target=_embed_all, args=(self._asked,), name="likewise questions", daemon=True)
                 self._thread.start()
+                for ended in [each for each in [*_threads] if not each.is_alive()]:
+                    _threads.pop(ended, None)
+                _threads[self._thread] = self._asked
         self._asked.put(self)  # after the batch that takes the question, this does nothing
         return question
 
@@ -71,6 +75,18 @@ class QuestionBatches:
             begun = time.perf_counter()
             _answer(encoder, batch)
             self._timings.encoded(len(batch), time.perf_counter() - begun)
+
+
+_threads: dict[Thread, SimpleQueue[QuestionBatches | None]] = {}
+"""Those that run, for the end of the process."""
+
+
+@atexit.register
+def _end() -> None:
+    """Wait for the threads: Python would end them wherever they are, and inside of C++ code this aborts the process."""
+    for thread, asked in [*_threads.items()]:
+        asked.put(None)
+        thread.join(1.0)  # at most, because a call of an endpoint may take long
 
 
 def _embed_all(asked: SimpleQueue[QuestionBatches | None]) -> None:

@@ -112,6 +112,22 @@ def test_the_thread_ends_with_its_owner_and_holds_up_no_process() -> None:
     assert subprocess.run([sys.executable, "-c", program], timeout=110, check=False).returncode == 0
 
 
+@pytest.mark.parametrize("held", [True, False])
+def test_a_process_ends_when_its_thread_has_ended(held: bool) -> None:
+    """What a thread still does when the interpreter ends it in C++ code would abort the process."""
+    program = (
+        "import os, threading, time\nfrom search.question_batches import QuestionBatches\n"
+        "sleep, write, me, main = time.sleep, os.write, threading.get_ident, threading.get_ident()\n"
+        "class Last:\n    def __del__(self, sleep=sleep, write=write, me=me, main=main):\n"
+        "        sleep(0.3); write(1, b'in main' if me() == main else b'ended')\n"
+        "class Once:\n    def encode(self, *args, **options): local.last = Last(); return [[1.0]]\n"
+        f"local, held = threading.local(), []\nbatches = QuestionBatches()\nheld.append(batches) if {held} else None\n"
+        "batches.ask(Once(), 'moon').vector.result(20)\ndel batches\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=110, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"ended", b"")
+
+
 def test_threads_that_search_one_searcher_are_embedded_together(
     tmp_path: Path, make_encoder: Callable[..., Any]
 ) -> None:
