@@ -20,7 +20,7 @@ from indexer.doors import require
 from indexer.encoders import Encoder, Recipe, RecipeSpec
 from indexer.encoders.kinds import allow_model
 from indexer.encoders.machine.hardware import Precision
-from indexer.errors import BadInput, Closed, ModelError, RecipeMismatch, UnknownUri, refuse_pickle
+from indexer.errors import BadInput, Closed, Message, ModelError, RecipeMismatch, UnknownUri, refuse_pickle
 from indexer.exchange import Embedded
 from indexer.filters.mapping import Filter, filter_tree
 from indexer.indexing.batches import Spans, Vectors, batches, read_documents, windowed, with_embedded, with_own_vectors
@@ -327,7 +327,8 @@ class Index:
             stored = snapshot.hashes(uri for uri in chosen if is_uri(uri))
         unknown = [uri for uri in chosen if not isinstance(uri, str) or uri not in stored]
         if unknown and not missing_ok:
-            raise UnknownUri(f"{self.address}: has no document {unknown[0]!r}; nothing was removed")
+            message = f"{self.address}: has no document {unknown[0]!r}; nothing was removed"
+            raise UnknownUri(Message(message, "; likewise list shows the whole uri of each"))
         with self._core.store.writer() as writer:
             return writer.remove(uri for uri in chosen if is_uri(uri))
 

@@ -288,22 +288,23 @@ def advice(outcome: Outcome, address: str) -> Iterator[str]:
             "next run replaces the document of the same line; give each record an id"
         )
     if summary.newly_failed:
-        such = f"such as {shown(summary.example)}: " if summary.newly_failed > 1 else ""
+        example = shown(summary.example)
+        what = f"such as {example}: {summary.reason}" if summary.newly_failed > 1 else f"{summary.reason} in {example}"
         ledger = f"likewise info {quoted(address)} --ledger failed"
-        yield f"{number(summary.newly_failed)} failed, {such}{summary.reason}; {ledger} lists all"
+        yield f"{number(summary.newly_failed)} failed, {what}; {ledger} lists all"
     if known := summary.failed - summary.newly_failed:
         yield f"{number(known)} failed as before: likewise status {quoted(address)} says why"
     if summary.left_out:
         such = "such as " if summary.skipped > len(summary.left_out) else ""
         reasons = ((shown(uri), replace(why, line=None).text().partition(": ")[0]) for uri, why in summary.left_out)
         names = ", ".join(f"{name} ({reason})" for name, reason in reasons)
-        yield f"skipped: {such}{names}; likewise info {quoted(address)} --ledger skipped says what to do"
+        yield f"skipped: {such}{names}; likewise info {quoted(address)} --ledger skipped lists all"
     if summary.noted:
         files = count_of(summary.not_whole or summary.noted, "file")
         what = "not read whole" if summary.not_whole else "with a note"
         yield f"{files} {what}: likewise info {quoted(address)} --ledger noted"
     if summary.reread:
-        yield f"run again to read {count_of(summary.reread, 'file')} with documents that another file has lost"
+        yield f"run again: {count_of(summary.reread, 'file')} may hold documents that are gone from another file"
     if lost_note := _note_of_lost(outcome):
         yield lost_note
     if lost.ignored:

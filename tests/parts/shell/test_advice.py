@@ -226,10 +226,10 @@ ADVICE = {
             before=(delete("notes/a.md"), delete("notes/pond.txt")),
         ),
     ),
-    "skipped: {}{}; likewise info {} --ledger skipped says what to do": (
+    "skipped: {}{}; likewise info {} --ledger skipped lists all": (
         Walk(
             "index x.index notes",
-            "(--ledger skipped) says what to do",
+            "(--ledger skipped) lists all",
             ("info x.index {0}",),
             before=(write("notes/picture.png", "\0"),),
         ),
@@ -329,6 +329,9 @@ ADVICE = {
             ("likewise index r.index r.jsonl {0} words",),
             before=(write("r.jsonl", RECORD + '{"id": "b", "words": "b"}\n'), "index r.index r.jsonl"),
         ),
+    ),
+    "; likewise list shows the whole uri of each": (
+        Walk("remove x.index bread.md", "(likewise list) shows the whole uri", ("{0} x.index",), ""),
     ),
     "; likewise list shows what there is, and show also takes the path of a table or a mailbox": (
         Walk("show x.index nothing", "(likewise list) shows", ("{0} x.index",), ""),

@@ -39,7 +39,7 @@ def test_skipped_files_are_named_with_the_reason_once(likewise: Callable[..., An
         (notes / name).write_bytes(b"" if name == "d.txt" else b"\x89PNG\0\1")
     said = likewise("index", index, notes)
     named = f"{notes}/b.zip (an archive), {notes}/c.png (an image), {notes}/d.txt (empty)"
-    ledger = "x.index --ledger skipped says what to do\n"
+    ledger = "x.index --ledger skipped lists all\n"
     assert f"warning: skipped: such as {named}; likewise info " in said.err
     assert said.err.endswith(ledger)
     assert "skipped" not in likewise("index", index, notes).err
