@@ -84,7 +84,7 @@ def _describe_no_hits(hits: Hits) -> str:
     if hits.matched:
         return "no hits: none reaches the minimum; lower --min-score (a cosine is at most 1)"
     if hits.mode == "words":
-        return "no hits: no document passes the filter and the conditions, or none of them holds a word of the question"
+        return "no hits: no document holds a word of the question and passes the filter and the conditions"
     if not hits.query:
         return "nothing to rank: there is no other document, or none passes the filter"
     return "nothing to rank: the index is empty, or no document passes the filter and the conditions"
