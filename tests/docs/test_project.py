@@ -117,6 +117,7 @@ def test_the_wheel_has_what_is_written_down(distributions: tuple[Path, Path]) ->
     assert {name for name in packed if ".dist-info/" not in name} == files
 
 
+@pytest.mark.slow
 def test_the_sdist_has_what_is_written_down(distributions: tuple[Path, Path]) -> None:
     with tarfile.open(distributions[1]) as archive:
         members = [member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()]

@@ -145,6 +145,7 @@ def test_each_character_is_normalized_as_in_the_data_file(encoder: TorchEncoder,
         assert normalizer.normalize_str(f"a{character}b") == wanted, hex(ord(character))
 
 
+@pytest.mark.slow
 @needs_data
 def test_ids_are_those_of_transformers_rules_in_every_script(encoder: TorchEncoder, data: DataFile) -> None:
     theirs = XLMRobertaTokenizer(vocab=data.vocabulary)  # It has no rule of normalization of its own.

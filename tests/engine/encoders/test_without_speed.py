@@ -125,6 +125,7 @@ def test_openvino_needs_the_part(
         load_encoder(tiny("bert"))
 
 
+@pytest.mark.slow
 @pytest.mark.needs("shell")
 def test_an_index_is_not_compiled_until_the_part_is_there(
     tiny: Callable[[str], Path],

@@ -137,6 +137,7 @@ def test_billion_laughs_in_epub_and_html(tmp_path: Path, collect: Collect) -> No
     assert "haha" not in entry.document.text
 
 
+@pytest.mark.slow
 def test_an_endless_reader_is_stopped_and_the_next_file_is_read(
     broken_reader: Callable[..., Path], word: Path, collect: Collect, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -242,6 +242,7 @@ def test_a_rebuild_ended_by_sigterm_leaves_the_index_and_nothing_else(
         assert (len(index), index.check().ok) == (60, True)
 
 
+@pytest.mark.slow
 def test_killed_and_continued(tmp_path: Path, many: Path, likewise: Callable[..., Any]) -> None:
     slow = (
         "indexer.indexing.core.BATCH_CHARACTERS = 20_000\n"

@@ -242,7 +242,7 @@ def test_padded_pooling_is_packed_pooling(pooling: Pooling) -> None:
     ("kind", "pooling", "layers", "combine"),
     [
         ("bert", "weighted_mean", (-2, -1), "concat"),
-        ("bert", "pooler", -1, "mean"),
+        pytest.param("bert", "pooler", -1, "mean", marks=pytest.mark.slow),
         pytest.param("roberta", "mean", (0, 2), "sum", marks=pytest.mark.slow),
         pytest.param("distilbert", "weighted_mean", (0, 2), "mean", marks=pytest.mark.slow),
         pytest.param("mpnet", "last", -1, "mean", marks=pytest.mark.slow),
