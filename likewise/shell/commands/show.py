@@ -40,7 +40,7 @@ def show(path: str, uri: str, page: int | None, png: Path | None, mark: str | No
     from search.searcher import Searcher
 
     if (page is None) != (png is None) or (page is None and mark is not None) or (png is not None and as_json):
-        raise BadInput("a picture needs --page N and --png FILE, may have --mark, and prints nothing: not even --json")
+        raise BadInput("--page, --png and --mark belong together, without --json: give --page N and --png FILE")
     with Searcher(path) as searcher:
         stored = resolve_uri(searcher, path, uri)
         if page is not None and png is not None:

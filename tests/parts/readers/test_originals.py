@@ -187,4 +187,5 @@ def test_show_writes_a_page_with_the_passage_of_a_question(
     assert (said.code, said.out, said.err) == (0, "", "")
     assert tints(picture.read_bytes()) == ["sentence"]  # it is the passage
     assert likewise(*draw, "--page", 9).code == 2
-    assert "not even --json" in likewise(*draw).err
+    assert "belong together" in likewise(*draw).err
+    assert "without --json" in likewise(*draw, "--page", 1, "--json").err
