@@ -78,12 +78,12 @@ class QuestionBatches:
 
 
 _threads: dict[Thread, SimpleQueue[QuestionBatches | None]] = {}
-"""Those that run, for the end of the process."""
+"""The threads that run. `_end` waits for them."""
 
 
 @atexit.register
 def _end() -> None:
-    """Wait for the threads: Python would end them wherever they are, and inside of C++ code this aborts the process."""
+    """Wait for the threads. Python would end them wherever they are, and in C++ code this aborts the process."""
     for thread, asked in [*_threads.items()]:
         asked.put(None)
         thread.join(1.0)  # at most, because a call of an endpoint may take long

@@ -88,8 +88,8 @@ def _folder(given: tuple[str, ...]) -> str:
 
 
 def _require_allowed(port: int) -> None:
-    """Refuse a port that this user may not listen on before a folder is read, which may take minutes."""
-    with socket.socket() as probe, suppress(OSError):  # a port that is taken is no reason to end
+    """Refuse a port that this user may not listen on. It is checked first, as reading a folder takes minutes."""
+    with socket.socket() as probe, suppress(OSError):  # if it is taken, the next one is tried
         try:
             probe.bind((_HOST, port))
         except PermissionError as error:

@@ -114,7 +114,7 @@ def test_the_thread_ends_with_its_owner_and_holds_up_no_process() -> None:
 
 @pytest.mark.parametrize("held", [True, False])
 def test_a_process_ends_when_its_thread_has_ended(held: bool) -> None:
-    """What a thread still does when the interpreter ends it in C++ code would abort the process."""
+    """If Python ended the thread in the middle of C++ code, the process would abort."""
     program = (
         "import os, threading, time\nfrom search.question_batches import QuestionBatches\n"
         "sleep, write, me, main = time.sleep, os.write, threading.get_ident, threading.get_ident()\n"

@@ -24,7 +24,7 @@ from search import Searcher
 MODES = ("words", "dense", "hybrid")
 COLLECTIONS = ("legal-summarization", "medquad-liveqa", "scifact", "xquad/ar", "xquad/de", "xquad/en", "xquad/zh")
 SLOW = ("scifact",)
-"""Those of the slow suite; all others, and with them other scripts, are long."""
+"""Those of the slow suite. All others are long, also the other scripts."""
 
 
 def ndcg(address: Any, collection: Path, mode: Any) -> float:

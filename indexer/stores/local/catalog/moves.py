@@ -47,7 +47,7 @@ CREATE TEMP VIEW setting AS SELECT name, iif(name = 'sources', place_sources(val
 
 
 def home_of(folder: Path) -> str:
-    """Return the folder that holds an index; bytes that are not UTF-8, which SQLite keeps in no text, are escaped.
+    """Return the folder that holds an index. Bytes that are not UTF-8 are escaped, because SQLite cannot keep them.
 
     An index at "next" or "previous" is held by the index around it.
     """
